@@ -44,10 +44,13 @@ struct str request_cookie(const struct request *r, const char *name)
 enum fetch_site request_fetch_site(const struct request *r)
 {
 	size_t count = request_header_count(r, "sec-fetch-site");
+	struct str site = request_header(r, "sec-fetch-site");
 	if (count == 0)
 		return FETCH_UNSAID;
-	return count == 1 && str_is(request_header(r, "sec-fetch-site"), "same-origin") ? FETCH_SAME_ORIGIN
-	                                                                                : FETCH_OTHER;
+	return count > 1                     ? FETCH_OTHER
+	       : str_is(site, "same-origin") ? FETCH_SAME_ORIGIN
+	       : str_is(site, "none")        ? FETCH_PERSON
+	                                     : FETCH_OTHER;
 }
 
 /* False when a time is missing: a session without an end is none. */

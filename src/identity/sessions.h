@@ -40,8 +40,9 @@ must_check int session_prove(struct tx *tx, struct arena *a, struct str id);
 
 /* The value of a cookie; STR_NONE when it is not there, or there more than once. */
 struct str request_cookie(const struct request *r, const char *name);
-/* What the browser says about who made the request. Pages cannot set this header. */
-enum fetch_site { FETCH_UNSAID, FETCH_SAME_ORIGIN, FETCH_OTHER };
+/* What the browser says about who made the request. Pages cannot set this header. FETCH_PERSON ("none"): no page at
+ * all, but the person, by the address bar or a bookmark; FETCH_OTHER: a page of another origin. */
+enum fetch_site { FETCH_UNSAID, FETCH_SAME_ORIGIN, FETCH_PERSON, FETCH_OTHER };
 enum fetch_site request_fetch_site(const struct request *r);
 
 /* The session of a request that a page of ours has made. -ENOENT: there is no cookie, or another site may have made the

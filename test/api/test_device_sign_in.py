@@ -171,6 +171,21 @@ def test_only_who_is_there_allows(site, device, person):  # noqa: F811
 	device.token()
 
 
+def test_no_page_of_another_site_asks(site, device):  # noqa: F811
+	"""A form of another site would fill the address's places and use up its tries; people, pages of ours and programs ask."""
+	base = site.server.base_url + '/api/oauth/'
+	for other in ('cross-site', 'same-site', '', 'same-origin, cross-site'):
+		for path, form in (('device', {'client_id': 'lamp'}), ('token', {'grant_type': GRANT, 'device_code': device.codes['device_code']}),
+				   ('token', {'grant_type': 'client_credentials', 'client_id': 'x', 'client_secret': 'y'}), ('revoke', {'token': 'x'})):
+			r = device.http.post(base + path, data=form, headers={'Sec-Fetch-Site': other})
+			assert (r.status_code, r.json()['errorCode'], r.json()['error']) == (403, 'CROSS_SITE_REQUEST', 'access_denied'), (other, path, r.text)
+	for own in ('same-origin', 'none', None):
+		ok(device.http.post(base + 'device', data={'client_id': 'lamp'}, headers={'Sec-Fetch-Site': own}))
+	page = site.server.base_url + '/console/device?code=' + device.codes['user_code']
+	for way in ('none', 'same-origin', 'cross-site', None):  # a link in a terminal, in the console, in a letter
+		assert device.http.get(page, headers={'Sec-Fetch-Site': way}).status_code != 403, way
+
+
 def test_who_has_signed_out_lets_nobody_in(device, person):
 	_, browser = person
 	assert allow(browser, device).status_code == 204

@@ -15,6 +15,7 @@
 #include "gate/gate.h"
 #include "identity/attempts.h"
 #include "identity/identity.h"
+#include "identity/sessions.h"
 #include "identity/uses.h"
 #include "trail/events.h"
 
@@ -86,6 +87,7 @@ static const char *error_word(const struct problem *p)
 	             {"UNSUPPORTED_GRANT_TYPE", "unsupported_grant_type"},
 	             {"UNAUTHORIZED_CLIENT", "unauthorized_client"},
 	             {"IP_ADDRESS_NOT_ON_ACCESS_LIST", "access_denied"},
+	             {"CROSS_SITE_REQUEST", "access_denied"},
 	             {"INVALID_GRANT", "invalid_grant"},
 	             {"AUTHORIZATION_PENDING", "authorization_pending"}, /* RFC 8628 */
 	             {"ACCESS_DENIED", "access_denied"}};
@@ -297,11 +299,21 @@ static int post_only(struct oauth *o)
 	return fail(o, 405, "METHOD_NOT_ALLOWED", "%.*s is not supported here. Use POST.", STR_ARG(o->request->method));
 }
 
+/* A form is what a page of another site can make a browser send without asking anybody. Wrong credentials would then
+ * use up the tries of the reader's address, and codes that nobody asked for its places (identity/devices.h). */
+static int origin_check(struct oauth *o)
+{
+	if (request_fetch_site(o->request) != FETCH_OTHER)
+		return 0;
+	return fail(o, 403, "CROSS_SITE_REQUEST", "A page of another site has made this request.");
+}
+
 /* What all endpoints ask first. */
 static int admit(struct oauth *o)
 {
 	int r = post_only(o);
-	return r == 0 ? form_parse(o) : r;
+	r = r < 0 ? r : origin_check(o);
+	return r < 0 ? r : form_parse(o);
 }
 
 static void refuse(struct oauth *o)

@@ -36,7 +36,8 @@ struct str federated_target(const struct visit *v)
 
 bool federated_is_from_here(const struct request *r)
 {
-	return request_fetch_site(r) != FETCH_OTHER;
+	enum fetch_site site = request_fetch_site(r);
+	return site == FETCH_SAME_ORIGIN || site == FETCH_UNSAID;
 }
 
 void federated_cookie(struct visit *v, const char *name, struct str ticket, int seconds)
