@@ -9,8 +9,8 @@
  *
  * Standard input: {"host": directory of the server's socket, "port", "user", "password", "database", "text", "write":
  * bool, "seconds", "rows", "bytes"}. Standard output: {"results": [{"columns": [{"name","type"}], "rows": [[text or
- * null]], "command", "more"}], "notices": [texts], "milliseconds", "error": {...}, "open": bool}, or {"refused": why}
- * when the server lets nobody in.
+ * null]], "command", "more"}], "notices": [texts], "milliseconds", "error": {...}, "open": bool}, or {"refused": why,
+ * "code": the server's SQLSTATE, or ""} when there is no connection.
  *
  * To read is the rule: then one statement runs in a transaction that cannot write and is rolled back. The extended
  * protocol takes one statement alone, so none can end the transaction first. With `write` any number run, as in psql.
@@ -19,6 +19,7 @@
 
 #include <jansson.h>
 #include <libpq-fe.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,7 @@
 #define NOTICES_MAX 20
 #define VALUE_MAX 10000 /* bytes of a value that are shown */
 #define GRACE 3         /* seconds after the server should have ended the statement */
+#define CONNECT_MAX 5   /* seconds */
 
 struct run {
 	PGconn *conn;
@@ -208,6 +210,24 @@ static void results_read(struct run *r)
 
 /* --- the server */
 
+/* PQconnectdb(), step by step. */
+static PostgresPollingStatusType server_connect(PGconn *conn)
+{
+	PostgresPollingStatusType state = PGRES_POLLING_WRITING;
+	struct timespec from, now;
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	while (state == PGRES_POLLING_READING || state == PGRES_POLLING_WRITING) {
+		struct pollfd fd = {PQsocket(conn), state == PGRES_POLLING_READING ? POLLIN : POLLOUT, 0};
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if (PQstatus(conn) == CONNECTION_BAD || now.tv_sec - from.tv_sec > CONNECT_MAX ||
+		    poll(&fd, 1, 1000) < 0)
+			return PGRES_POLLING_FAILED;
+		if (fd.revents)
+			state = PQconnectPoll(conn);
+	}
+	return state;
+}
+
 static PGconn *server_open(const json_t *in)
 {
 	char port[16], options[512];
@@ -228,31 +248,28 @@ static PGconn *server_open(const json_t *in)
 	                       "application_name",
 	                       "options",
 	                       "client_encoding",
-	                       "connect_timeout",
 	                       NULL};
-	const char *values[] = {text(in, "host"),
-	                        port,
-	                        text(in, "user"),
-	                        text(in, "password"),
-	                        text(in, "database"),
-	                        "disable",
-	                        "disable",
-	                        "/nonexistent",
-	                        "Steward console",
-	                        options,
-	                        "UTF8",
-	                        "5",
-	                        NULL};
-	return PQconnectdbParams(names, values, 0);
+	const char *values[] = {text(in, "host"),     port,      text(in, "user"), text(in, "password"),
+	                        text(in, "database"), "disable", "disable",        "/nonexistent",
+	                        "Steward console",    options,   "UTF8",           NULL};
+	PGconn *conn = PQconnectStartParams(names, values, 0);
+	/* Where it fails there is no result to ask for the SQLSTATE: the message has it, of this verbosity alone. */
+	PQsetErrorVerbosity(conn, PQERRORS_VERBOSE);
+	if (server_connect(conn) == PGRES_POLLING_OK)
+		PQsetErrorVerbosity(conn, PQERRORS_DEFAULT);
+	return conn;
 }
 
-/* Without the path of the socket, which says nothing to the person. */
+/* The message is "...FATAL:  28P01: password authentication failed...", and lines of where in the server's source it
+ * arose. What stands before it is the path of the socket, which says nothing to the person. */
 static json_t *refusal(PGconn *conn)
 {
-	const char *message = PQerrorMessage(conn), *fatal = strstr(message, "FATAL:  ");
-	size_t n = strcspn(fatal ? fatal + 8 : message, "\n");
-	return json_pack("{s:o}", "refused",
-	                 fatal ? json_of(fatal + 8, n) : json_string("the database does not answer"));
+	static const size_t state = 5; /* the letters of a SQLSTATE */
+	const char *fatal = strstr(PQerrorMessage(conn), "FATAL:  ");
+	const char *code = fatal ? fatal + strlen("FATAL:  ") : "", *end = strstr(code, ": ");
+	if (!end || (size_t)(end - code) != state)
+		return json_pack("{s:s, s:s}", "refused", "it does not answer", "code", "");
+	return json_pack("{s:o, s:s%}", "refused", json_of(end + 2, strcspn(end + 2, "\n")), "code", code, state);
 }
 
 static int statement_send(struct run *r, const char *sql)
@@ -279,7 +296,8 @@ static json_t *ask(const json_t *in)
 		return refusal(r.conn);
 	/* The service's own roles come in by the user that this process runs as, without a password. */
 	if (!PQconnectionUsedPassword(r.conn))
-		return json_pack("{s:s}", "refused", "this user does not sign in with a password");
+		return json_pack("{s:s, s:s}", "refused", "this user does not sign in with a password", "code",
+		                 "28000");
 	confine_to_connection(&(struct confine_bounds){.memory = MEMORY_MAX}, PQsocket(r.conn));
 	PQsetNoticeReceiver(r.conn, notice_take, &r);
 	clock_gettime(CLOCK_MONOTONIC, &from);

@@ -65,7 +65,7 @@ else {
 
 	test('neither names nor settings of a connection can be smuggled in', async () => {
 		for (const database of ['postgres host=127.0.0.1 user=steward', "postgres' user='steward", 'postgresql://steward@/postgres', '-c role=steward', '../x', 'x'.repeat(1000)])
-			assert.equal((await ask({statement: 'select 1', database})).status, 403, database);
+			assert.equal((await ask({statement: 'select 1', database})).status, 409, database);
 		/* The first two are the service's own roles: the server lets in who runs as the service's user, without a password. */
 		for (const username of ['steward_engine', 'steward:shard', 'steward', 'postgres', 'ada options=-csuper', 'ADA', ' ada', 'nobody'])
 			assert.equal((await ask({statement: 'select 1', username})).status, 403, username);
@@ -74,6 +74,21 @@ else {
 		assert.equal((await ask({statement: 7})).status, 400);
 		assert.equal((await ask({statement: `select '${'x'.repeat(150000)}'`})).status, 400);
 		assert.equal((await ask({statement: 'select 1'}, 'GET')).status, 405);
+	});
+
+	test('a wrong password is told from a connection that fails otherwise', {timeout: LONG}, async () => {
+		const refusal = async more => {
+			const a = await ask({statement: 'select 1', ...more});
+			return [a.status, a.body.errorCode, a.body.detail];
+		};
+		assert.deepEqual(await refusal({password: 'wrong'}), [403, 'DATABASE_LOGIN_REFUSED', 'The database says: password authentication failed for user "ada".']);
+		assert.deepEqual(await refusal({username: 'nobody'}), [403, 'DATABASE_LOGIN_REFUSED', 'The database says: password authentication failed for user "nobody".']);
+		assert.deepEqual(await refusal({database: 'shop'}), [409, 'DATABASE_CONNECTION_FAILED', 'The database says: database "shop" does not exist.']);
+		/* Names that are mistyped are no guesses at a password. */
+		for (let i = 0; i < 25; i++)
+			assert.equal((await refusal({database: `shop${i}`}))[0], 409, String(i));
+		/* What the server says does not depend on the words: a name that looks like the beginning of its message. */
+		assert.equal((await refusal({database: 'FATAL:  28P01: x'}))[0], 409);
 	});
 
 	test('answers are bounded, and the service lives', {timeout: 5 * LONG}, async () => {

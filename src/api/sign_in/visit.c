@@ -317,6 +317,12 @@ void visit_attempt_right(struct visit *v, struct str name)
 		attempt_succeeded(v->service->attempts, name, &v->request->peer);
 }
 
+void visit_attempt_none(struct visit *v, struct str name)
+{
+	v->trying = false;
+	attempt_take_back(v->service->attempts, attempt_name(v, name), &v->request->peer);
+}
+
 void visit_note(struct visit *v, struct str line)
 {
 	if (v->note_count < sizeof v->notes / sizeof *v->notes)

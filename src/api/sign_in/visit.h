@@ -99,6 +99,8 @@ must_check int visit_attempt(struct visit *v, struct str name);
 /* The same for passwords, which are counted from everywhere too, unless the browser is known to the person. */
 must_check int visit_attempt_password(struct visit *v, struct str username);
 void visit_attempt_right(struct visit *v, struct str name);
+/* The attempt of visit_attempt() was none: nothing was said about the credentials. */
+void visit_attempt_none(struct visit *v, struct str name);
 /* A text field of the body; 400 where it is not there, or is longer. */
 must_check int visit_text(struct visit *v, const char *name, size_t most, struct str *ret_text);
 

@@ -105,6 +105,29 @@ static int answer_fail(struct visit *v, int r)
 	                 SECONDS);
 }
 
+/* Whether the server has refused the name or the password: 28P01 or 28000. Any other SQLSTATE (there is no such
+ * database, too many sessions, it is starting) says nothing of them. */
+static bool is_login(struct str sqlstate)
+{
+	return str_is_one_of("28P01|28000", sqlstate);
+}
+
+/* There was no connection. A try that was none is taken back, without the standing of a right one: the server may have
+ * been too full to look at the password. */
+static int connection_fail(struct visit *v)
+{
+	struct str why = json_field(v->out, "refused");
+	bool login = is_login(json_field(v->out, "code"));
+	v->out = NULL;
+	if (!login) {
+		visit_attempt_none(v, ((struct question *)v->state)->key);
+		return call_fail(&v->call, 409, "DATABASE_CONNECTION_FAILED", "The database says: %.*s.", STR_ARG(why));
+	}
+	return v->known_wait
+	               ? visit_fail_sign_in(v)
+	               : call_fail(&v->call, 403, "DATABASE_LOGIN_REFUSED", "The database says: %.*s.", STR_ARG(why));
+}
+
 /* The same questions as at the beginning: the statement may have waited for others, and who was removed meanwhile has
  * been told so. */
 static int right_look(struct visit *v)
@@ -152,13 +175,8 @@ static int statement_slow(struct visit *v)
 	if (!v->out)
 		return answer_fail(v, r);
 	json_keep(v->arena, v->out);
-	struct str refused = json_field(v->out, "refused");
-	if (refused.n) {
-		v->out = NULL;
-		return v->known_wait ? visit_fail_sign_in(v)
-		                     : call_fail(&v->call, 403, "DATABASE_LOGIN_REFUSED", "The database says: %.*s.",
-		                                 STR_ARG(refused));
-	}
+	if (json_field(v->out, "refused").n)
+		return connection_fail(v);
 	visit_attempt_right(v, q->key);
 	return 0;
 }
