@@ -4,7 +4,7 @@ What follows by rule from names is not in it; the browser has the same rules.
   data/operations.json   {operationId: [method, path, newest version, roles, danger, roles where the body says]}
   data/roles.json        {role: {includes, inEveryProject}}
   data/index.json        [operationId, summary, command, family, flags] of each operation
-  data/names.json        families, labels, words, values and help by name, references, fields with states and with secrets that the service makes
+  data/names.json        families, labels, words, values and help by name, rules by pattern, references, fields with states and with secrets that the service makes
   data/f/FAMILY.json     nodes: shared forms (see pages.py), and of each operation what its page needs
 
   console_data.py [FOLDER]    the sizes of the files, plain and compressed"""
@@ -73,7 +73,7 @@ class Data:
 		return rows
 
 	def names(self):
-		return {**{key: self.pages.get(key, {}) for key in ("words", "labels", "values", "references")}, "help": self.words.get("fields", {}),
+		return {**{key: self.pages.get(key, {}) for key in ("words", "labels", "values", "references")}, "help": self.words.get("fields", {}), "rules": self.words.get("rules", {}),
 			"states": self.states["fields"], "secrets": self.made.made_secrets(),
 			"families": {name: [f["title"], f["description"]] for name, f in self.families.items() if f["operations"]}}
 

@@ -51,7 +51,7 @@ void check_string(struct checker *c, const struct schema *s, struct str text, co
 			          s->max_length == 1 ? "" : "s");
 	}
 	if (s->pattern >= 0 && !pattern_matches(s->pattern, text))
-		fault_add(c, at, WEIGHT_FAULT, "must match %s", schema_patterns[s->pattern]);
+		fault_add(c, at, WEIGHT_FAULT, "%s", schema_pattern_rules[s->pattern]);
 	if (s->format && !format_fits(s->format, text))
 		fault_add(c, at, WEIGHT_FAULT, "%s", format_rule(s->format));
 }

@@ -79,6 +79,8 @@ struct schema {
 };
 
 extern const char *const schema_patterns[];
+/* Of each what it asks for in words, for people: "must have only digits". */
+extern const char *const schema_pattern_rules[];
 extern const unsigned schema_pattern_count;
 
 /* All schemas. */

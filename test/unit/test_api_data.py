@@ -418,6 +418,15 @@ def test_every_pattern_lets_sensible_values_pass():
 	assert not set(SENSIBLE) - {as_text(pattern) for pattern in found}, 'patterns that are no more'
 
 
+def test_every_pattern_has_its_rule_in_words():
+	"""What refuses a value says what it wants to people, and not by the regular expression. (A missing one stops the build.)"""
+	found, rules = {pattern for pattern, _ in patterns(list(FAMILIES.values()))}, FAMILIES['common']['words']['rules']
+	assert set(rules) == found
+	for pattern, rule in rules.items():
+		assert re.match('must (be|have|begin) ', rule) and rule[-1] != '.', rule
+		assert not re.search(r'[\[\]{}|^$\\]|\(\?', rule), rule
+
+
 def test_bounds_leave_room():
 	"""No schema asks for what cannot be, and a default is a value of its own schema."""
 	def walk(schema, where):

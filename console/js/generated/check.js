@@ -1,7 +1,7 @@
 /* What can be told about a body before it is sent, and where a place of it stands in its text. The server decides; this only
  * saves a round trip, so what is in doubt is left to it. */
 import {t, number} from '../texts.js';
-import {node as resolve} from './data.js';
+import {node as resolve, ruleOf} from './data.js';
 
 const REQUIRED = 1, IMMUTABLE = 8, LONGEST = 2000;
 
@@ -51,7 +51,7 @@ export function faultsOf(page, n, value, path = '', faults = {}) {
 		else if (is.h !== undefined && value.length > is.h)
 			say('long', {n: is.h});
 		else if (!fitsPattern(value, is.p))
-			say('pattern');
+			faults[path] ??= ruleOf(is.p) ?? t('generated.fault.pattern');
 	} else if ((is.t === 'i' || is.t === 'n') && typeof value === 'number') {
 		if (Number.isNaN(value) || is.t === 'i' && !Number.isInteger(value))
 			say('number');

@@ -43,6 +43,9 @@ export async function loadIndex() {
 	}
 }
 
+/* What a pattern asks for, in words. */
+export const ruleOf = pattern => names?.rules[pattern];
+
 export const families = () => Object.entries(names.families).map(([id, [title, about]]) => ({id, title, about}));
 
 /* A row of the table of operations with what people read of it. */

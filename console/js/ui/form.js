@@ -118,7 +118,7 @@ export function Field({name, label, help, fault, hint, required, children, class
 	return html`<div class=${cls('field', found && 'faulty', c)}><label for=${id.current}>${label}${hint && html` <span class="dim">${hint}</span>`}</label>
 		<${FieldContext.Provider} value=${{id: id.current, described, invalid: Boolean(found), required, name}}>${children}<//>
 		${help && html`<div class="help" id=${`${id.current}h`}>${help}</div>`}
-		${found && html`<div class="fault" id=${`${id.current}f`}><${Icon} name="bad" />${help && /^must match \^/.test(found) ? t('error.form') : spoken(sentence(found))}</div>`}</div>`;
+		${found && html`<div class="fault" id=${`${id.current}f`}><${Icon} name="bad" />${spoken(sentence(found))}</div>`}</div>`;
 }
 
 /* The faults of fields that stand in a table, below them: names are those of the request's body. */

@@ -6,6 +6,7 @@
 #include "check.h"
 
 const char *const schema_patterns[] = {"^([a-f0-9]{24})$", "^%2[fF]subscriptions|^[0-9.]+(%2[fF][0-9]+)?$"};
+const char *const schema_pattern_rules[] = {"must be an id", "must be an address"};
 const unsigned schema_pattern_count = 2;
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
