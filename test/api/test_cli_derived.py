@@ -479,6 +479,16 @@ def test_a_name_where_an_id_is_wanted(run, service):
 	assert r.returncode == NOT_DONE and 'TEAM is an id, which "crew" is not; "steward teams list" shows ids' in r.stderr
 
 
+def test_a_refused_field_names_its_flag(run, service):
+	"""Also where only the service can tell that it is wrong; what it refuses besides has no flag."""
+	tags = ['--tags.%d.%s=%s' % (i, k, v) for i in (0, 1) for k, v in (('key', 'team'), ('value', 'x'))]
+	r = run('projects', 'create', '--name', client.unique('cli'), *tags, check=False)
+	assert r.returncode == NOT_DONE and re.search(r'^steward: 400 DUPLICATE_TAG: tags\[1\]\.key: ', r.stderr, re.M), r.stderr
+	assert re.search(r'^steward: --tags\.1\.key sets tags\[1\]\.key$', r.stderr, re.M), r.stderr
+	r = run('projects', 'update', client.NO_ID, '--name', 'x', check=False)
+	assert r.returncode == NOT_DONE and ' sets ' not in r.stderr, r.stderr
+
+
 def test_forms_joined_to_their_letter(run, service):
 	clusters = '/groups/%s/clusters' % service.group
 	until(lambda: {c['stateName'] for c in ok(service.get(clusters))['results']} <= {'IDLE'}, what='the end of what others have begun')

@@ -7,6 +7,7 @@
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/derived/command.h"
+#include "cli/derived/flags.h"
 #include "cli/derived/pages.h"
 #include "cli/progress.h"
 #include "cli/wait.h"
@@ -46,6 +47,23 @@ static void ids_tell(const struct run *r)
 	}
 }
 
+/* The service names fields of the body as they stand in it. Who has set them by flags is told which. */
+static void flags_tell(const struct run *r, const struct client_answer *answer)
+{
+	const struct schema *body = command_body(r->op);
+	struct str detail = json_field(answer->json, "detail");
+	const json_t *parameters = json_object_get(answer->json, "parameters");
+	for (size_t i = 0; body && i < json_array_size(parameters); i++) {
+		struct str path = json_item(parameters, i), before = arena_printf(r->arena, "%.*s: ", STR_ARG(path));
+		const char *flag = flag_of_path(r->arena, path);
+		bool secret;
+		/* A parameter may be any word of the detail: a field's path stands before what is wrong with it. */
+		if (detail.n && memmem(detail.p, detail.n, before.p, before.n) &&
+		    flags_find(body, str_of(flag), &secret) != FLAG_UNKNOWN)
+			fprintf(stderr, "steward: --%s sets %s\n", flag, text_shown(r->arena, path));
+	}
+}
+
 static int call(struct run *r, const char *path, struct client_answer *ret_answer)
 {
 	struct client_request q = request_of(r, path);
@@ -56,6 +74,7 @@ static int call(struct run *r, const char *path, struct client_answer *ret_answe
 		client_explain(r->client, ret_answer);
 		if (ret_answer->status == 404)
 			ids_tell(r);
+		flags_tell(r, ret_answer);
 		return EXIT_NOT_DONE;
 	}
 	if (r->op->produces == PRODUCES_JSON && ret_answer->body.n && !ret_answer->json)
