@@ -30,12 +30,6 @@ int config_command(int argc, char **argv);     /* config.c: list, use, get, set,
 int logs_command(int argc, char **argv);       /* logs.c */
 int events_command(int argc, char **argv);     /* events.c */
 
-struct arena;
-struct store;
-/* service_store.c: of a service that has been started, with its key, so that what is written there is signed. A message
- * on stderr, and negative, when it cannot be. */
-must_check int service_store_open(struct arena *a, const char *data_dir, const char *url, struct store **ret_store);
-
 extern const struct option_row outbox_options[], billing_options[], invoices_options[];
 extern const size_t outbox_option_count, billing_option_count, invoices_option_count;
 extern const struct option_row store_options_rows[], give_up_options[], orphans_options[], hosts_options[],

@@ -5,6 +5,8 @@
 #include "api/private_endpoints/private_endpoints.h"
 #include "base/ip.h"
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
+#include "cli/operator/service_store.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -16,10 +18,7 @@ struct accept_arguments {
 };
 
 const struct option_row accept_endpoint_options[] = {
-        {"data", 0, OPTION_TEXT, offsetof(struct accept_arguments, data), "./data", "DIR",
-         "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, offsetof(struct accept_arguments, store), NULL, "URL",
-         "The store, where the service is run with --store."},
+        OPERATOR_STORE(struct accept_arguments),
         {"address", 0, OPTION_TEXT, offsetof(struct accept_arguments, address), NULL, "ADDRESS[,ADDRESS...]",
          "Accept it, with the addresses or networks that its consumers come from.", .flag_only = true},
         {"reject", 0, OPTION_TEXT, offsetof(struct accept_arguments, reject), NULL, "REASON",
@@ -101,11 +100,12 @@ static int outcome_tell(const struct endpoint_verdict *v, int r)
 	return v->reject.n || v->address_count ? EXIT_DONE : EXIT_NOT_DONE;
 }
 
-static int accept_endpoint(struct arena *a, const struct accept_arguments *g, const char *endpoint)
+static int accept_endpoint(const struct operator_call *c)
 {
-	struct accepting x = {.arena = a, .verdict = {.endpoint = str_of(endpoint)}};
+	const struct accept_arguments *g = c->given;
+	struct accepting x = {.arena = c->arena, .verdict = {.endpoint = str_of(c->words[0])}};
 	struct store *store;
-	if (verdict_read(a, g, &x.verdict) < 0 || service_store_open(a, g->data, g->store, &store) < 0)
+	if (verdict_read(c->arena, g, &x.verdict) < 0 || service_store_open(c->arena, g->data, g->store, &store) < 0)
 		return EXIT_USAGE;
 	int code = outcome_tell(&x.verdict, store_write_wait(store, accept_run, &x));
 	store_close(store);
@@ -114,22 +114,13 @@ static int accept_endpoint(struct arena *a, const struct accept_arguments *g, co
 
 int accept_endpoint_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct accept_arguments g = {0};
-	struct options given;
-	const char *words[1];
-	size_t count = 0;
-	options_setup(&given, "accept-endpoint", accept_endpoint_options, accept_endpoint_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 1, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "accept-endpoint");
-		code = EXIT_DONE;
-	} else if (r == 0 && options_environment(&given) == 0) {
-		if (count == 0)
-			option_refuse("accept-endpoint: which one? steward accept-endpoint --data DIR ENDPOINT");
-		else
-			code = accept_endpoint(a, &g, words[0]);
-	}
-	arena_free(a);
-	return code;
+	return operator_run(
+	        &(struct operator_command){.name = "accept-endpoint",
+	                                   .options = accept_endpoint_options,
+	                                   .option_count = accept_endpoint_option_count,
+	                                   .words_max = 1,
+	                                   .wants = "which one? steward accept-endpoint --data DIR ENDPOINT",
+	                                   .run = accept_endpoint},
+	        argc, argv, &g);
 }

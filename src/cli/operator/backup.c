@@ -2,6 +2,7 @@
  * wrong hands must not reveal the secrets in it. */
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
 #include "cli/progress.h"
 #include "store/store.h"
 
@@ -14,10 +15,7 @@ struct backup_arguments {
 };
 
 const struct option_row backup_options[] = {
-        {"data", 0, OPTION_TEXT, offsetof(struct backup_arguments, data), "./data", "DIR",
-         "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, offsetof(struct backup_arguments, store), NULL, "URL",
-         "The store, where the service is run with --store."},
+        OPERATOR_STORE(struct backup_arguments),
 };
 const size_t backup_option_count = sizeof backup_options / sizeof *backup_options;
 
@@ -29,8 +27,10 @@ static void bar_draw(int done, int total)
 	progress_show(&bar, total > 0 ? (int)((int64_t)done * 100 / total) : 100, STR(""));
 }
 
-static int backup_run(const struct backup_arguments *g, const char *file)
+static int backup_run(const struct operator_call *c)
 {
+	const struct backup_arguments *g = c->given;
+	const char *file = c->words[0];
 	struct stat st;
 	const char *data = g->data;
 	/* The store accepts the path of its file or of its directory. */
@@ -76,23 +76,14 @@ static int backup_run(const struct backup_arguments *g, const char *file)
 
 int backup_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct backup_arguments g = {0};
-	struct options given;
-	const char *words[1];
-	size_t count = 0;
-	options_setup(&given, "backup", backup_options, backup_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 1, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "backup");
-		code = EXIT_DONE;
-	} else if (r == 0 && options_environment(&given) == 0) {
-		if (count == 0)
-			option_refuse(
-			        "backup: the name of the file to write is missing: steward backup --data DIR FILE");
-		else
-			code = backup_run(&g, words[0]);
-	}
-	arena_free(a);
-	return code;
+	return operator_run(
+	        &(struct operator_command){
+	                .name = "backup",
+	                .options = backup_options,
+	                .option_count = backup_option_count,
+	                .words_max = 1,
+	                .wants = "the name of the file to write is missing: steward backup --data DIR FILE",
+	                .run = backup_run},
+	        argc, argv, &g);
 }

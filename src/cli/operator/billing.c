@@ -1,6 +1,8 @@
 /* `steward billing`: what the operator, or a program of the payment service, tells about money. It writes into the
  * store beside a running service; each order is an event of the organization. */
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
+#include "cli/operator/service_store.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -20,8 +22,7 @@ struct billing_arguments {
 #define AT(member) offsetof(struct billing_arguments, member)
 
 const struct option_row billing_options[] = {
-        {"data", 0, OPTION_TEXT, AT(data), "./data", "DIR", "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, AT(store), NULL, "URL", "The store, where the service is run with --store."},
+        OPERATOR_STORE(struct billing_arguments),
         {"org", 0, OPTION_TEXT, AT(org), NULL, "ID", "The organization.", .flag_only = true},
         {"method", 0, OPTION_TEXT, AT(method), NULL, "REFERENCE",
          "What the payment service charges: its own reference. Empty: nothing.", .flag_only = true},
@@ -416,27 +417,25 @@ static const struct verb *verb_find(const char *word)
 	return NULL;
 }
 
+static int billing_run(const struct operator_call *c)
+{
+	struct order o = {.arena = c->arena, .given = c->given, .verb = verb_find(c->count ? c->words[0] : NULL)};
+	if (!o.verb)
+		option_refuse("billing: say show, evidence, method, paid, failed, forgive, refund, lock, "
+		              "unlock, credit, "
+		              "correct, limit or link; \"steward billing --help\" shows how");
+	else if (order_fits(&o, c->count > 1 ? c->words[1] : NULL))
+		return order_give(&o);
+	return EXIT_USAGE;
+}
+
 int billing_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct billing_arguments g = {0};
-	struct options given;
-	const char *words[2] = {NULL, NULL};
-	size_t count = 0;
-	options_setup(&given, "billing", billing_options, billing_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "billing");
-		code = EXIT_DONE;
-	} else if (r == 0 && options_environment(&given) == 0) {
-		struct order o = {.arena = a, .given = &g, .verb = verb_find(words[0])};
-		if (!o.verb)
-			option_refuse("billing: say show, evidence, method, paid, failed, forgive, refund, lock, "
-			              "unlock, credit, "
-			              "correct, limit or link; \"steward billing --help\" shows how");
-		else if (order_fits(&o, words[1]))
-			code = order_give(&o);
-	}
-	arena_free(a);
-	return code;
+	return operator_run(&(struct operator_command){.name = "billing",
+	                                               .options = billing_options,
+	                                               .option_count = billing_option_count,
+	                                               .words_max = 2,
+	                                               .run = billing_run},
+	                    argc, argv, &g);
 }

@@ -2,6 +2,8 @@
 #include "api/clusters/clusters.h"
 #include "base/id.h"
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
+#include "cli/operator/service_store.h"
 #include "store/seal.h"
 #include "store/store.h"
 
@@ -18,10 +20,7 @@ struct check_arguments {
 };
 
 const struct option_row check_options[] = {
-        {"data", 0, OPTION_TEXT, offsetof(struct check_arguments, data), "./data", "DIR",
-         "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, offsetof(struct check_arguments, store), NULL, "URL",
-         "The store, where the service is run with --store."},
+        OPERATOR_STORE(struct check_arguments),
 };
 const size_t check_option_count = sizeof check_options / sizeof *check_options;
 

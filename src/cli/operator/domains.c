@@ -4,6 +4,8 @@
 #include "base/json.h"
 #include "catalog/formats.h"
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
+#include "cli/operator/service_store.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -14,10 +16,7 @@ struct domain_arguments {
 };
 
 const struct option_row domains_options[] = {
-        {"data", 0, OPTION_TEXT, offsetof(struct domain_arguments, data), "./data", "DIR",
-         "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, offsetof(struct domain_arguments, store), NULL, "URL",
-         "The store, where the service is run with --store."},
+        OPERATOR_STORE(struct domain_arguments),
 };
 const size_t domains_option_count = sizeof domains_options / sizeof *domains_options;
 
@@ -82,21 +81,23 @@ static int list_print(struct store *store, struct change *x)
 	return EXIT_DONE;
 }
 
-static int run(struct arena *a, const struct domain_arguments *g, const char **words, size_t count)
+static int domains_run(const struct operator_call *c)
 {
-	bool lists = count == 0 || (count == 1 && strcmp(words[0], "list") == 0);
-	bool withdraws = count == 3 && strcmp(words[0], "withdraw") == 0;
+	const struct domain_arguments *g = c->given;
+	const char *const *words = c->words;
+	bool lists = c->count == 0 || (c->count == 1 && strcmp(words[0], "list") == 0);
+	bool withdraws = c->count == 3 && strcmp(words[0], "withdraw") == 0;
 	struct store *store;
-	if (!lists && !withdraws && (count != 3 || strcmp(words[0], "approve") != 0)) {
+	if (!lists && !withdraws && (c->count != 3 || strcmp(words[0], "approve") != 0)) {
 		option_refuse("domains: steward domains [list], or approve or withdraw ORGANIZATION DOMAIN");
 		return EXIT_USAGE;
 	}
-	if (service_store_open(a, g->data, g->store, &store) < 0)
+	if (service_store_open(c->arena, g->data, g->store, &store) < 0)
 		return EXIT_USAGE;
-	struct change x = {.arena = a, .withdraws = withdraws};
+	struct change x = {.arena = c->arena, .withdraws = withdraws};
 	if (!lists) {
 		x.id = str_of(words[1]);
-		x.domain = arena_lower(a, str_of(words[2]));
+		x.domain = arena_lower(c->arena, str_of(words[2]));
 	}
 	int code = lists ? list_print(store, &x) : change_make(store, &x);
 	store_close(store);
@@ -105,19 +106,11 @@ static int run(struct arena *a, const struct domain_arguments *g, const char **w
 
 int domains_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct domain_arguments g = {0};
-	struct options given;
-	const char *words[3];
-	size_t count = 0;
-	options_setup(&given, "domains", domains_options, domains_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 3, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "domains");
-		code = EXIT_DONE;
-	} else if (r == 0 && options_environment(&given) == 0) {
-		code = run(a, &g, words, count);
-	}
-	arena_free(a);
-	return code;
+	return operator_run(&(struct operator_command){.name = "domains",
+	                                               .options = domains_options,
+	                                               .option_count = domains_option_count,
+	                                               .words_max = 3,
+	                                               .run = domains_run},
+	                    argc, argv, &g);
 }

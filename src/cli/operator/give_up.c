@@ -4,6 +4,8 @@
  * only writes the mark; the service does the rest when it next looks, within a minute, or when it starts. */
 #include "api/clusters/clusters.h"
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
+#include "cli/operator/service_store.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -16,10 +18,7 @@ struct give_up_arguments {
 };
 
 const struct option_row give_up_options[] = {
-        {"data", 0, OPTION_TEXT, offsetof(struct give_up_arguments, data), "./data", "DIR",
-         "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, offsetof(struct give_up_arguments, store), NULL, "URL",
-         "The store, where the service is run with --store."},
+        OPERATOR_STORE(struct give_up_arguments),
         {"yes", 0, OPTION_SWITCH, offsetof(struct give_up_arguments, yes), NULL, NULL,
          "Do it. Without it, the command says what would be given up.", .flag_only = true},
 };
@@ -62,11 +61,12 @@ static int outcome_tell(const struct giving *g, int r)
 	return g->really ? EXIT_DONE : EXIT_NOT_DONE;
 }
 
-static int give_up(struct arena *a, const struct give_up_arguments *g, const char *cluster)
+static int give_up(const struct operator_call *c)
 {
-	struct giving giving = {.arena = a, .cluster = str_of(cluster), .really = g->yes};
+	const struct give_up_arguments *g = c->given;
+	struct giving giving = {.arena = c->arena, .cluster = str_of(c->words[0]), .really = g->yes};
 	struct store *store;
-	if (service_store_open(a, g->data, g->store, &store) < 0)
+	if (service_store_open(c->arena, g->data, g->store, &store) < 0)
 		return EXIT_USAGE;
 	int r = store_write_wait(store, give_up_run, &giving);
 	int code = outcome_tell(&giving, r);
@@ -76,22 +76,12 @@ static int give_up(struct arena *a, const struct give_up_arguments *g, const cha
 
 int give_up_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct give_up_arguments g = {0};
-	struct options given;
-	const char *words[1];
-	size_t count = 0;
-	options_setup(&given, "give-up", give_up_options, give_up_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 1, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "give-up");
-		code = EXIT_DONE;
-	} else if (r == 0 && options_environment(&given) == 0) {
-		if (count == 0)
-			option_refuse("give-up: which cluster? steward give-up --data DIR CLUSTER");
-		else
-			code = give_up(a, &g, words[0]);
-	}
-	arena_free(a);
-	return code;
+	return operator_run(&(struct operator_command){.name = "give-up",
+	                                               .options = give_up_options,
+	                                               .option_count = give_up_option_count,
+	                                               .words_max = 1,
+	                                               .wants = "which cluster? steward give-up --data DIR CLUSTER",
+	                                               .run = give_up},
+	                    argc, argv, &g);
 }

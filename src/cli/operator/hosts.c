@@ -7,13 +7,15 @@
 #include "api/clusters/clusters.h"
 #include "base/buf.h"
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
+#include "cli/operator/service_store.h"
 #include "store/seal.h"
 
 #include <errno.h>
 #include <stddef.h>
 #include <unistd.h>
 
-#define WORDS_MAX 18
+#define WORDS_MAX OPERATOR_WORDS_MAX
 #define NAMES_MAX 10 /* of clusters in a message */
 
 struct hosts_arguments {
@@ -343,25 +345,14 @@ static int service_open(struct arena *a, const struct hosts_arguments *g, const 
 	return r < 0 && r != -ENOENT ? r : store_open(&options, ret_store);
 }
 
-static int hosts_run(struct arena *a, int argc, char **argv)
+static int hosts_run(const struct operator_call *c)
 {
-	struct hosts_arguments g = {0};
-	struct work w = {.arena = a};
-	struct options given;
+	const struct hosts_arguments *g = c->given;
+	struct work w = {.arena = c->arena, .force = g->force};
 	struct store *store;
-	const char *words[WORDS_MAX];
-	size_t count = 0;
-	options_setup(&given, "hosts", hosts_options, hosts_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, WORDS_MAX, &count);
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "hosts");
-		return EXIT_DONE;
-	}
-	w.force = g.force;
-	if (r < 0 || options_environment(&given) < 0 || !words_fit(&w, words, count) ||
-	    service_open(a, &g, &w, &store) < 0)
+	if (!words_fit(&w, c->words, c->count) || service_open(c->arena, g, &w, &store) < 0)
 		return EXIT_USAGE;
-	r = work_run(&w, store, strcmp(g.output, "json") == 0);
+	int r = work_run(&w, store, strcmp(g->output, "json") == 0);
 	store_close(store);
 	if (r == -ENOENT)
 		option_refuse("hosts: there is no host \"%.*s\"; \"steward hosts list\" shows them", STR_ARG(w.which));
@@ -372,8 +363,11 @@ static int hosts_run(struct arena *a, int argc, char **argv)
 
 int hosts_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
-	int r = hosts_run(a, argc, argv);
-	arena_free(a);
-	return r;
+	struct hosts_arguments g = {0};
+	return operator_run(&(struct operator_command){.name = "hosts",
+	                                               .options = hosts_options,
+	                                               .option_count = hosts_option_count,
+	                                               .words_max = WORDS_MAX,
+	                                               .run = hosts_run},
+	                    argc, argv, &g);
 }

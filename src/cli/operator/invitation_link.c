@@ -1,80 +1,44 @@
 /* `steward invitation-link`: a link by which somebody accepts an invitation, for the operator to hand over where there
  * is no mail server. The store may be in use. */
 #include "api/users/users.h"
-#include "base/json.h"
 #include "cli/cli.h"
-#include "store/store.h"
-
-#include <errno.h>
-#include <stddef.h>
+#include "cli/operator/link.h"
+#include "cli/operator/operator.h"
 
 struct link_arguments {
 	const char *data, *store;
 };
 
-const struct option_row invitation_link_options[] = {
-        {"data", 0, OPTION_TEXT, offsetof(struct link_arguments, data), "./data", "DIR",
-         "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, offsetof(struct link_arguments, store), NULL, "URL",
-         "The store, where the service is run with --store."},
-};
+const struct option_row invitation_link_options[] = {OPERATOR_STORE(struct link_arguments)};
 const size_t invitation_link_option_count = sizeof invitation_link_options / sizeof *invitation_link_options;
 
-struct linking {
-	struct arena *arena;
-	const char *base_url;
-	struct str id, link;
-};
-
-static int link_run(struct tx *tx, void *ctx)
+static int link_make(struct tx *tx, struct arena *a, const char *base_url, const struct link_order *order,
+                     struct str *ret_link)
 {
-	struct linking *x = ctx;
-	return invitation_link(tx, x->arena, x->base_url, x->id, &x->link);
+	return invitation_link(tx, a, base_url, order->of, ret_link);
 }
 
-static int link_make(struct arena *a, const struct link_arguments *g, const char *id)
+static int link_give(const struct operator_call *c)
 {
-	json_t *known = json_keep(a, json_load_file(arena_printf(a, "%s/bootstrap.json", g->data).p, 0, NULL));
-	struct linking x = {
-	        .arena = a, .base_url = json_string_value(json_object_get(known, "baseUrl")), .id = str_of(id)};
-	struct store *store;
-	if (!x.base_url) {
-		option_refuse("invitation-link: %s has no bootstrap.json, which says where the service is", g->data);
-		return EXIT_USAGE;
-	}
-	if (service_store_open(a, g->data, g->store, &store) < 0)
-		return EXIT_USAGE;
-	int r = store_write_wait(store, link_run, &x);
-	store_close(store);
-	if (r == -ENOENT)
-		option_refuse("invitation-link: no invitation that can be accepted has the id \"%s\"", id);
-	else if (r < 0)
-		option_refuse("invitation-link: the store refused: %s", strerror(-r));
-	if (r < 0)
-		return EXIT_NOT_DONE;
-	printf("%.*s\n", STR_ARG(x.link));
-	return EXIT_DONE;
+	const struct link_arguments *g = c->given;
+	return link_print(c->arena, &(struct link_order){.command = "invitation-link",
+	                                                 .data = g->data,
+	                                                 .store = g->store,
+	                                                 .of = str_of(c->words[0]),
+	                                                 .make = link_make,
+	                                                 .missing = "no invitation that can be accepted has the id"});
 }
 
 int invitation_link_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct link_arguments g = {0};
-	struct options given;
-	const char *words[1];
-	size_t count = 0;
-	options_setup(&given, "invitation-link", invitation_link_options, invitation_link_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 1, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "invitation-link");
-		code = EXIT_DONE;
-	} else if (r == 0 && options_environment(&given) == 0) {
-		if (count == 0)
-			option_refuse("invitation-link: for which? steward invitation-link --data DIR ID, with the id "
-			              "that the log has");
-		else
-			code = link_make(a, &g, words[0]);
-	}
-	arena_free(a);
-	return code;
+	return operator_run(
+	        &(struct operator_command){
+	                .name = "invitation-link",
+	                .options = invitation_link_options,
+	                .option_count = invitation_link_option_count,
+	                .words_max = 1,
+	                .wants = "for which? steward invitation-link --data DIR ID, with the id that the log has",
+	                .run = link_give},
+	        argc, argv, &g);
 }

@@ -5,6 +5,7 @@
 #include "base/id.h"
 #include "base/ip.h"
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
 #include "gate/rules.h"
 
 #include <errno.h>
@@ -20,8 +21,7 @@ struct limits_arguments {
 #define AT(member) offsetof(struct limits_arguments, member)
 
 const struct option_row limits_options[] = {
-        {"data", 0, OPTION_TEXT, AT(data), "./data", "DIR", "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, AT(store), NULL, "URL", "The store, where the service is run with --store."},
+        OPERATOR_STORE(struct limits_arguments),
         {"set", 0, OPTION_TEXT, AT(set), NULL, "ID", "Endpoint set, as GET /rateLimits names it: S17.",
          .flag_only = true},
         {"all", 0, OPTION_SWITCH, AT(all), NULL, NULL, "All sets together, instead of --set.", .flag_only = true},
@@ -214,48 +214,41 @@ static bool usage_fits(const struct options *given, enum verb verb)
 	return true;
 }
 
-static int limits_run(struct arena *a, int argc, char **argv)
+static int limits_run(const struct operator_call *c)
 {
 	static const char *const verbs[] = {"set", "list", "clear"};
-	struct limits_arguments g = {0};
+	const struct limits_arguments *g = c->given;
 	struct limit_override o = {0};
-	struct options given;
 	struct store *store;
-	const char *words[1];
-	size_t count = 0, verb = 0;
-	options_setup(&given, "limits", limits_options, limits_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 1, &count);
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "limits");
-		return EXIT_DONE;
-	}
-	if (r < 0 || options_environment(&given) < 0)
-		return EXIT_USAGE;
-	while (count && verb < 3 && strcmp(words[0], verbs[verb]) != 0)
+	size_t verb = 0;
+	while (c->count && verb < 3 && strcmp(c->words[0], verbs[verb]) != 0)
 		verb++;
-	if (!count || verb == 3) {
+	if (!c->count || verb == 3) {
 		option_refuse("limits: say set, list or clear; \"steward limits --help\" shows how");
 		return EXIT_USAGE;
 	}
-	if (!usage_fits(&given, (enum verb)verb))
+	if (!usage_fits(c->options, (enum verb)verb))
 		return EXIT_USAGE;
-	if (verb != VERB_LIST && (!set_fits(&g, &o) || !scope_fits(a, &g, &o)))
+	if (verb != VERB_LIST && (!set_fits(g, &o) || !scope_fits(c->arena, g, &o)))
 		return EXIT_USAGE;
-	o.capacity = g.capacity;
-	o.refill = g.refill;
-	if (service_open(a, &g, &store) < 0)
+	o.capacity = g->capacity;
+	o.refill = g->refill;
+	if (service_open(c->arena, g, &store) < 0)
 		return EXIT_USAGE;
-	r = verb == VERB_SET     ? limits_set(a, store, &o)
-	    : verb == VERB_CLEAR ? limits_clear(a, store, &o)
-	                         : limits_list(a, store, &g);
+	int r = verb == VERB_SET     ? limits_set(c->arena, store, &o)
+	        : verb == VERB_CLEAR ? limits_clear(c->arena, store, &o)
+	                             : limits_list(c->arena, store, g);
 	store_close(store);
 	return r;
 }
 
 int limits_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
-	int r = limits_run(a, argc, argv);
-	arena_free(a);
-	return r;
+	struct limits_arguments g = {0};
+	return operator_run(&(struct operator_command){.name = "limits",
+	                                               .options = limits_options,
+	                                               .option_count = limits_option_count,
+	                                               .words_max = 1,
+	                                               .run = limits_run},
+	                    argc, argv, &g);
 }

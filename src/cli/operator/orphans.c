@@ -3,6 +3,8 @@
  */
 #include "api/clusters/clusters.h"
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
+#include "cli/operator/service_store.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -14,10 +16,7 @@ struct orphans_arguments {
 };
 
 const struct option_row orphans_options[] = {
-        {"data", 0, OPTION_TEXT, offsetof(struct orphans_arguments, data), "./data", "DIR",
-         "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, offsetof(struct orphans_arguments, store), NULL, "URL",
-         "The store, where the service is run with --store."},
+        OPERATOR_STORE(struct orphans_arguments),
         {"yes", 0, OPTION_SWITCH, offsetof(struct orphans_arguments, yes), NULL, NULL,
          "Do it. Without it, the command says what would be ended.", .flag_only = true},
 };
@@ -75,11 +74,17 @@ static int asked_tell(const struct asked *g, int r)
 	return !g->id.n || g->really ? EXIT_DONE : EXIT_NOT_DONE;
 }
 
-static int orphans(struct arena *a, const struct orphans_arguments *g, const char *id)
+static int orphans(const struct operator_call *c)
 {
-	struct asked asked = {.arena = a, .id = id ? str_of(id) : STR_NONE, .really = g->yes};
+	const struct orphans_arguments *g = c->given;
+	bool ends = c->count == 2 && strcmp(c->words[0], "end") == 0;
+	struct asked asked = {.arena = c->arena, .id = ends ? str_of(c->words[1]) : STR_NONE, .really = g->yes};
 	struct store *store;
-	if (service_store_open(a, g->data, g->store, &store) < 0)
+	if (!ends && (c->count != 1 || strcmp(c->words[0], "list") != 0)) {
+		option_refuse("orphans: say list, or end ID; \"steward orphans --help\" shows how");
+		return EXIT_USAGE;
+	}
+	if (service_store_open(c->arena, g->data, g->store, &store) < 0)
 		return EXIT_USAGE;
 	int code = asked_tell(&asked, store_write_wait(store, asked_run, &asked));
 	store_close(store);
@@ -88,24 +93,11 @@ static int orphans(struct arena *a, const struct orphans_arguments *g, const cha
 
 int orphans_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct orphans_arguments g = {0};
-	struct options given;
-	const char *words[2];
-	size_t count = 0;
-	options_setup(&given, "orphans", orphans_options, orphans_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "orphans");
-		code = EXIT_DONE;
-	} else if (r == 0 && options_environment(&given) == 0) {
-		if (count == 1 && strcmp(words[0], "list") == 0)
-			code = orphans(a, &g, NULL);
-		else if (count == 2 && strcmp(words[0], "end") == 0)
-			code = orphans(a, &g, words[1]);
-		else
-			option_refuse("orphans: say list, or end ID; \"steward orphans --help\" shows how");
-	}
-	arena_free(a);
-	return code;
+	return operator_run(&(struct operator_command){.name = "orphans",
+	                                               .options = orphans_options,
+	                                               .option_count = orphans_option_count,
+	                                               .words_max = 2,
+	                                               .run = orphans},
+	                    argc, argv, &g);
 }

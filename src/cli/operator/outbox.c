@@ -1,6 +1,8 @@
 /* `steward outbox`: what has left for people and services of others, what waits and why. It reads the records in the
  * store, beside a running service; no record has a secret. */
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
+#include "cli/operator/service_store.h"
 
 #include "base/buf.h"
 #include "base/json.h"
@@ -16,8 +18,7 @@ struct outbox_arguments {
 #define AT(member) offsetof(struct outbox_arguments, member)
 
 const struct option_row outbox_options[] = {
-        {"data", 0, OPTION_TEXT, AT(data), "./data", "DIR", "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, AT(store), NULL, "URL", "The store, where the service is run with --store."},
+        OPERATOR_STORE(struct outbox_arguments),
         {"status", 0, OPTION_CHOICE, AT(status), NULL, "STATUS", "Only messages that are QUEUED, DELIVERED or FAILED.",
          "QUEUED|DELIVERED|FAILED", .flag_only = true},
         {"alert", 0, OPTION_TEXT, AT(alert), NULL, "ID", "Only messages about this alert.", .flag_only = true},
@@ -57,11 +58,12 @@ static int record_show(struct tx *tx, void *ctx, const struct doc *d)
 	return 0;
 }
 
-static int records_show(struct arena *a, const struct outbox_arguments *g)
+static int records_show(const struct operator_call *c)
 {
+	const struct outbox_arguments *g = c->given;
 	struct showing s = {.arguments = g, .arena = arena_new()};
 	struct store *store;
-	if (service_store_open(a, g->data, g->store, &store) < 0)
+	if (service_store_open(c->arena, g->data, g->store, &store) < 0)
 		return EXIT_USAGE;
 	struct tx *reader = store_reader(store);
 	tx_begin_read(reader);
@@ -77,19 +79,11 @@ static int records_show(struct arena *a, const struct outbox_arguments *g)
 
 int outbox_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct outbox_arguments g = {0};
-	struct options given;
-	const char *words[1];
-	size_t count = 0;
-	options_setup(&given, "outbox", outbox_options, outbox_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 0, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "outbox");
-		code = EXIT_DONE;
-	} else if (r == 0 && options_environment(&given) == 0) {
-		code = records_show(a, &g);
-	}
-	arena_free(a);
-	return code;
+	return operator_run(&(struct operator_command){.name = "outbox",
+	                                               .options = outbox_options,
+	                                               .option_count = outbox_option_count,
+	                                               .words_max = 0,
+	                                               .run = records_show},
+	                    argc, argv, &g);
 }

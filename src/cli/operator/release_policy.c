@@ -3,6 +3,8 @@
  * too. The command only marks the policy; one of the owners disables it then. */
 #include "api/snapshots/snapshots.h"
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
+#include "cli/operator/service_store.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -15,10 +17,7 @@ struct release_arguments {
 };
 
 const struct option_row release_policy_options[] = {
-        {"data", 0, OPTION_TEXT, offsetof(struct release_arguments, data), "./data", "DIR",
-         "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, offsetof(struct release_arguments, store), NULL, "URL",
-         "The store, where the service is run with --store."},
+        OPERATOR_STORE(struct release_arguments),
         {"yes", 0, OPTION_SWITCH, offsetof(struct release_arguments, yes), NULL, NULL,
          "Do it. Without it, the command says whose policy it is.", .flag_only = true},
 };
@@ -55,11 +54,12 @@ static int outcome_tell(const struct releasing *x, int r)
 	return x->really ? EXIT_DONE : EXIT_NOT_DONE;
 }
 
-static int release(struct arena *a, const struct release_arguments *g, const char *project)
+static int release(const struct operator_call *c)
 {
-	struct releasing releasing = {.arena = a, .project = str_of(project), .really = g->yes};
+	const struct release_arguments *g = c->given;
+	struct releasing releasing = {.arena = c->arena, .project = str_of(c->words[0]), .really = g->yes};
 	struct store *store;
-	if (service_store_open(a, g->data, g->store, &store) < 0)
+	if (service_store_open(c->arena, g->data, g->store, &store) < 0)
 		return EXIT_USAGE;
 	int code = outcome_tell(&releasing, store_write_wait(store, release_run, &releasing));
 	store_close(store);
@@ -68,22 +68,13 @@ static int release(struct arena *a, const struct release_arguments *g, const cha
 
 int release_policy_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct release_arguments g = {0};
-	struct options given;
-	const char *words[1];
-	size_t count = 0;
-	options_setup(&given, "release-policy", release_policy_options, release_policy_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 1, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "release-policy");
-		code = EXIT_DONE;
-	} else if (r == 0 && options_environment(&given) == 0) {
-		if (count == 0)
-			option_refuse("release-policy: of which project? steward release-policy --data DIR PROJECT");
-		else
-			code = release(a, &g, words[0]);
-	}
-	arena_free(a);
-	return code;
+	return operator_run(
+	        &(struct operator_command){.name = "release-policy",
+	                                   .options = release_policy_options,
+	                                   .option_count = release_policy_option_count,
+	                                   .words_max = 1,
+	                                   .wants = "of which project? steward release-policy --data DIR PROJECT",
+	                                   .run = release},
+	        argc, argv, &g);
 }

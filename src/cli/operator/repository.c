@@ -3,6 +3,8 @@
 #include "base/id.h"
 #include "cli/cli.h"
 #include "cli/operator/adopt.h"
+#include "cli/operator/operator.h"
+#include "cli/operator/service_store.h"
 #include "engine/engine.h"
 #include "hosts/hosts.h"
 #include "repository/setup.h"
@@ -362,32 +364,29 @@ static int prove_run(const struct repository_arguments *g, struct arena *a, cons
 	return EXIT_DONE;
 }
 
+static int verb_run(const struct operator_call *c)
+{
+	const struct repository_arguments *g = c->given;
+	bool prove = c->count > 0 && strcmp(c->words[0], "prove") == 0;
+	if (c->count == 0 || !str_is_one_of("check|usage|unknown|adopt|rebuild|prove|rewrap", str_of(c->words[0])))
+		option_refuse("repository: check, usage, unknown, adopt, rebuild, prove or rewrap? \"steward "
+		              "repository --help\" explains them");
+	else if (prove && c->count < 2)
+		option_refuse("repository: which cluster? steward repository prove --data DIR CLUSTER");
+	else if (!prove && (c->count > 1 || g->snapshot))
+		option_refuse("repository: %s goes with prove", g->snapshot ? "--snapshot" : c->words[1]);
+	else
+		return prove ? prove_run(g, c->arena, c->words[1]) : repository_run(g, c->arena, c->words[0]);
+	return EXIT_USAGE;
+}
+
 int repository_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct repository_arguments g = {0};
-	struct options given;
-	const char *words[2];
-	size_t count = 0;
-	options_setup(&given, "repository", repository_options, repository_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "repository");
-		code = EXIT_DONE;
-	} else if (r == 0 && options_environment(&given) == 0) {
-		bool prove = count > 0 && strcmp(words[0], "prove") == 0;
-		if (count == 0 || !str_is_one_of("check|usage|unknown|adopt|rebuild|prove|rewrap", str_of(words[0])))
-			option_refuse("repository: check, usage, unknown, adopt, rebuild, prove or rewrap? \"steward "
-			              "repository --help\" explains them");
-		else if (prove && count < 2)
-			option_refuse("repository: which cluster? steward repository prove --data DIR CLUSTER");
-		else if (!prove && (count > 1 || g.snapshot))
-			option_refuse("repository: %s goes with prove", g.snapshot ? "--snapshot" : words[1]);
-		else if (prove)
-			code = prove_run(&g, a, words[1]);
-		else
-			code = repository_run(&g, a, words[0]);
-	}
-	arena_free(a);
-	return code;
+	return operator_run(&(struct operator_command){.name = "repository",
+	                                               .options = repository_options,
+	                                               .option_count = repository_option_count,
+	                                               .words_max = 2,
+	                                               .run = verb_run},
+	                    argc, argv, &g);
 }

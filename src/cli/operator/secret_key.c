@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "cli/cli.h"
+#include "cli/operator/operator.h"
+#include "cli/operator/service_store.h"
 #include "hosts/hosts.h"
 #include "store/keyring.h"
 #include "store/rotation.h"
@@ -24,8 +26,7 @@ struct secret_key_arguments {
 #define AT(member) offsetof(struct secret_key_arguments, member)
 
 const struct option_row secret_key_options[] = {
-        {"data", 0, OPTION_TEXT, AT(data), "./data", "DIR", "Data directory of the service."},
-        {"store", 0, OPTION_TEXT, AT(store), NULL, "URL", "The store, where the service is run with --store."},
+        OPERATOR_STORE(struct secret_key_arguments),
 };
 const size_t secret_key_option_count = sizeof secret_key_options / sizeof *secret_key_options;
 
@@ -233,32 +234,23 @@ static int verb_run(struct work *w, const char *verb)
 	return code;
 }
 
-static int secret_key_run(struct arena *a, int argc, char **argv)
+static int secret_key_run(const struct operator_call *c)
 {
-	struct secret_key_arguments g = {0};
-	struct work w = {.arena = a, .g = &g};
-	struct options given;
-	const char *words[1];
-	size_t count = 0;
-	options_setup(&given, "secret-key", secret_key_options, secret_key_option_count, &g, a);
-	int r = options_args(&given, argc, argv, words, 1, &count);
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "secret-key");
-		return EXIT_DONE;
-	}
-	if (r < 0 || options_environment(&given) < 0)
-		return EXIT_USAGE;
-	if (!count || !str_is_one_of("rotate|status|retire", str_of(words[0]))) {
+	struct work w = {.arena = c->arena, .g = c->given};
+	if (!c->count || !str_is_one_of("rotate|status|retire", str_of(c->words[0]))) {
 		option_refuse("secret-key: say rotate, status or retire; \"steward secret-key --help\" shows how");
 		return EXIT_USAGE;
 	}
-	return verb_run(&w, words[0]);
+	return verb_run(&w, c->words[0]);
 }
 
 int secret_key_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
-	int r = secret_key_run(a, argc, argv);
-	arena_free(a);
-	return r;
+	struct secret_key_arguments g = {0};
+	return operator_run(&(struct operator_command){.name = "secret-key",
+	                                               .options = secret_key_options,
+	                                               .option_count = secret_key_option_count,
+	                                               .words_max = 1,
+	                                               .run = secret_key_run},
+	                    argc, argv, &g);
 }

@@ -1,10 +1,8 @@
 /* The store of a service, for operators' commands that change what is in it. */
-#include "cli/cli.h"
+#include "cli/operator/service_store.h"
 
-#include "base/arena.h"
 #include "base/option.h"
 #include "store/seal.h"
-#include "store/store.h"
 
 #include <unistd.h>
 
