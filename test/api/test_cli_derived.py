@@ -1,6 +1,6 @@
 """The client's derived commands: one for each operation of api/*.json. What a command should send is worked out here from the
 data, by code of its own; the live part runs commands against a real server."""
-import json, os, pty, re, select, shlex, subprocess, time
+import ctypes, json, os, pty, re, select, shlex, subprocess, time
 from urllib.parse import parse_qsl, quote, urlsplit
 
 import pytest
@@ -674,6 +674,24 @@ def test_calls_of_pages_are_operations():
 			known = re.sub(r'\$\{?\w+\}?|\{\w+\}|<\w+>|\b[A-Z][A-Z_]*\b', derive.HEX24, path[len('/api/svc/v2'):]) or ''
 			assert API.match(method, known or '/') or not known.strip('/') or known.endswith('/events:stream'), (page.name, method, url)
 	assert calls > 3
+
+
+def strings_of_pages():
+	"""(page, string): what psql is given on a page, and connection strings that stand alone. What a command in it prints is a string of a cluster."""
+	cluster = 'postgresql://a.example:1,b.example:2/postgres?hostaddr=192.0.2.1,192.0.2.2&sslmode=require&target_session_attrs=read-write'
+	for page in sorted((client.ROOT / 'docs').glob('**/*.md')) + [client.ROOT / 'README.md']:
+		text = page.read_text() if 'decisions' not in page.parts else ''
+		for found in re.findall(r'psql "((?:\$\([^)]*\)|[^"])+)"', text) + re.findall(r'^    (postgresql://\S+)$', text, re.M):
+			yield page.name, re.sub(r'^(?:\$\([^)]*\)|STRING)', lambda _: cluster, found)
+
+
+def test_connection_strings_of_pages_are_taken_by_libpq():
+	libpq = ctypes.CDLL('libpq.so.5')
+	libpq.PQconninfoParse.restype, fault, seen = ctypes.c_void_p, ctypes.c_char_p(), 0
+	for page, string in strings_of_pages():
+		assert libpq.PQconninfoParse(string.encode(), ctypes.byref(fault)), (page, string, fault.value)
+		seen += 1
+	assert seen >= 5
 
 
 @pytest.mark.parametrize('words', commands_of_pages())
