@@ -2,6 +2,8 @@
  * between costs no round trip. Lists are read by position, as in SQLite. */
 #include "store/pg/pg.h"
 
+#include "store/event_filter.h"
+
 #include <assert.h>
 #include <errno.h>
 
@@ -168,14 +170,14 @@ int pg_event_get(struct tx *tx, struct arena *a, struct str id, struct event *re
 	return r > 0 ? 0 : -ENOENT;
 }
 
-/* Two numbers of a list. -ENOENT: it is empty. */
-static int ends(struct tx *tx, const struct event_filter *f, enum pg_statement st, int64_t *ret_first,
-                int64_t *ret_last)
+static int ends(struct tx *tx, const struct event_filter *f, bool times, int64_t *ret_first, int64_t *ret_last)
 {
+	static const enum pg_statement which[2][2] = {{PG_EVENT_POSITIONS_GROUP_ST, PG_EVENT_POSITIONS_ORG_ST},
+	                                              {PG_EVENT_TIMES_GROUP_ST, PG_EVENT_TIMES_ORG_ST}};
 	struct pg_args args = {0};
 	PGresult *result;
 	pg_str(&args, f->scope);
-	int r = pg_exec(tx, st, &args, &result);
+	int r = pg_exec(tx, which[times][f->in_org], &args, &result);
 	if (r < 0)
 		return r;
 	bool none = r == 0 || PQgetisnull(result, 0, 0);
@@ -185,29 +187,6 @@ static int ends(struct tx *tx, const struct event_filter *f, enum pg_statement s
 	}
 	PQclear(result);
 	return none ? -ENOENT : 0;
-}
-
-static int positions(struct tx *tx, const struct event_filter *f, int64_t *ret_first, int64_t *ret_last)
-{
-	int r = ends(tx, f, f->in_org ? PG_EVENT_POSITIONS_ORG_ST : PG_EVENT_POSITIONS_GROUP_ST, ret_first, ret_last);
-	if (r != -ENOENT)
-		return r;
-	*ret_first = 1;
-	*ret_last = 0;
-	return 0;
-}
-
-/* Whether the filter excludes nothing: dates that include all events do not count. */
-static int filter_is_none(struct tx *tx, const struct event_filter *f, bool *ret_none)
-{
-	int64_t first, last;
-	*ret_none = !f->types.n && !f->excluded.n && !f->clusters.n && !f->has_min && !f->has_max;
-	if (*ret_none || f->types.n || f->excluded.n || f->clusters.n)
-		return 0;
-	int r = ends(tx, f, f->in_org ? PG_EVENT_TIMES_ORG_ST : PG_EVENT_TIMES_GROUP_ST, &first, &last);
-	if (r == 0)
-		*ret_none = (!f->has_min || f->min_ms <= first) && (!f->has_max || f->max_ms >= last);
-	return r == -ENOENT ? 0 : r;
 }
 
 static enum pg_statement filtered(const struct event_filter *f, bool count, struct pg_args *args)
@@ -237,14 +216,12 @@ int pg_event_count(struct tx *tx, const struct event_filter *f, int64_t *ret_cou
 	tx_count_read(tx);
 	int r = pg_known_events(tx);
 	if (r == 0)
-		r = filter_is_none(tx, f, &none);
+		r = event_filter_positions(tx, f, ends, &none, &first, &last);
 	if (r < 0)
 		return r;
 	if (none) {
-		r = positions(tx, f, &first, &last);
-		if (r == 0)
-			*ret_count = last - first + 1;
-		return r;
+		*ret_count = last - first + 1;
+		return 0;
 	}
 	enum pg_statement st = filtered(f, true, &args);
 	r = pg_exec(tx, st, &args, &result);
@@ -280,9 +257,7 @@ int pg_event_list(struct tx *tx, struct arena *a, const struct event_filter *f, 
 	tx_count_read(tx);
 	int r = pg_known_events(tx);
 	if (r == 0)
-		r = filter_is_none(tx, f, &none);
-	if (r == 0 && none)
-		r = positions(tx, f, &first, &last);
+		r = event_filter_positions(tx, f, ends, &none, &first, &last);
 	if (r < 0)
 		return r;
 	if (!none) {

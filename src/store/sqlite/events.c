@@ -7,6 +7,8 @@
  * by excluded types, read the whole list. */
 #include "store/sqlite/sqlite.h"
 
+#include "store/event_filter.h"
+
 #include <assert.h>
 #include <errno.h>
 
@@ -161,11 +163,11 @@ int sqlite_event_get(struct tx *tx, struct arena *a, struct str id, struct event
 	return 0;
 }
 
-/* Two numbers of a list. -ENOENT: it is empty. */
-static int ends(struct tx *tx, const struct event_filter *f, enum statement which, int64_t *ret_first,
-                int64_t *ret_last)
+static int ends(struct tx *tx, const struct event_filter *f, bool times, int64_t *ret_first, int64_t *ret_last)
 {
-	sqlite3_stmt *st = conn_statement(tx, which);
+	static const enum statement which[2][2] = {{ST_EVENT_POSITIONS_GROUP, ST_EVENT_POSITIONS_ORG},
+	                                           {ST_EVENT_TIMES_GROUP, ST_EVENT_TIMES_ORG}};
+	sqlite3_stmt *st = conn_statement(tx, which[times][f->in_org]);
 	if (!st)
 		return -EIO;
 	bind_str(st, 1, f->scope);
@@ -176,29 +178,6 @@ static int ends(struct tx *tx, const struct event_filter *f, enum statement whic
 	*ret_last = sqlite3_column_int64(st, 1);
 	sqlite3_reset(st);
 	return none ? -ENOENT : 0;
-}
-
-static int positions(struct tx *tx, const struct event_filter *f, int64_t *ret_first, int64_t *ret_last)
-{
-	int r = ends(tx, f, f->in_org ? ST_EVENT_POSITIONS_ORG : ST_EVENT_POSITIONS_GROUP, ret_first, ret_last);
-	if (r != -ENOENT)
-		return r;
-	*ret_first = 1;
-	*ret_last = 0;
-	return 0;
-}
-
-/* Whether the filter excludes nothing: dates that include all events do not count. */
-static int filter_is_none(struct tx *tx, const struct event_filter *f, bool *ret_none)
-{
-	int64_t first, last;
-	*ret_none = !f->types.n && !f->excluded.n && !f->clusters.n && !f->has_min && !f->has_max;
-	if (*ret_none || f->types.n || f->excluded.n || f->clusters.n)
-		return 0;
-	int r = ends(tx, f, f->in_org ? ST_EVENT_TIMES_ORG : ST_EVENT_TIMES_GROUP, &first, &last);
-	if (r == 0)
-		*ret_none = (!f->has_min || f->min_ms <= first) && (!f->has_max || f->max_ms >= last);
-	return r == -ENOENT ? 0 : r;
 }
 
 static sqlite3_stmt *filtered(struct tx *tx, const struct event_filter *f, bool count)
@@ -225,14 +204,12 @@ int sqlite_event_count(struct tx *tx, const struct event_filter *f, int64_t *ret
 	int64_t first, last;
 	bool none;
 	tx_count_read(tx);
-	int r = filter_is_none(tx, f, &none);
+	int r = event_filter_positions(tx, f, ends, &none, &first, &last);
 	if (r < 0)
 		return r;
 	if (none) {
-		r = positions(tx, f, &first, &last);
-		if (r == 0)
-			*ret_count = last - first + 1;
-		return r;
+		*ret_count = last - first + 1;
+		return 0;
 	}
 	sqlite3_stmt *st = filtered(tx, f, true);
 	if (!st || conn_step(tx, st) <= 0)
@@ -264,9 +241,7 @@ int sqlite_event_list(struct tx *tx, struct arena *a, const struct event_filter 
 	bool none;
 	sqlite3_stmt *st;
 	tx_count_read(tx);
-	int r = filter_is_none(tx, f, &none);
-	if (r == 0 && none)
-		r = positions(tx, f, &first, &last);
+	int r = event_filter_positions(tx, f, ends, &none, &first, &last);
 	if (r < 0)
 		return r;
 	if (none) {
