@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define BUCKET_ORG_REF "export_bucket_org" /* from a bucket's name to the organization's id */
 #define PROBE EXPORTS_BELOW "access-%s"
 #define BY_ROLE "byRole" /* of a stored bucket: that is how it was added */
 #define AZURE_HOST ".blob.core.windows.net"
@@ -46,42 +45,12 @@ static enum provider provider_of(const json_t *bucket)
 int bucket_role(const struct service *s, struct tx *tx, struct arena *a, struct str group_id, const json_t *bucket,
                 const struct provider_role **ret_role, const char **ret_why)
 {
-	bool only = str_is(bucket_place(s), EXPORTS_BY_ROLES);
-	struct provider_role *role = arena_new_of(a, struct provider_role);
-	*ret_role = NULL;
-	int r = only || bucket_place_is_cloud(bucket_place(s))
-	                ? provider_role_find(tx, a, group_id, role_id_of(bucket), role)
-	                : -ENOENT;
-	if (r == -ENOENT && !only) {
-		*ret_why =
-		        "the bucket was added by a role of the project, and is not reached by one any more: remove it "
-		        "and add it again";
-		return json_flag(bucket, BY_ROLE) ? -EACCES : 0;
-	}
-	if (r == 0 && role->provider != provider_of(bucket))
-		r = -EINVAL;
-	*ret_why = bucket_role_fault(r);
-	if (r == 0)
-		*ret_role = role;
-	return r;
-}
-
-/* Keys of a role, for the object store. */
-struct role_keys {
-	struct providers *providers;
-	struct provider_role role;
-};
-static _Thread_local char keys_why[PROVIDER_WHY];
-
-static int role_keys_get(void *ctx, struct objects_keys *ret_keys, const char **ret_why)
-{
-	const struct role_keys *k = ctx;
-	struct provider_credentials c;
-	int r = provider_credentials_get(k->providers, &k->role, &c, keys_why);
-	*ret_why = keys_why;
-	if (r == 0)
-		*ret_keys = (struct objects_keys){.key_id = c.key_id, .secret = c.secret, .token = c.token};
-	return r == -EKEYREJECTED || r == -EPERM ? -EACCES : r;
+	int r = bucket_role_find(s, tx, a, group_id, role_id_of(bucket), provider_of(bucket), ret_role, ret_why);
+	if (r < 0 || *ret_role || !json_flag(bucket, BY_ROLE))
+		return r;
+	*ret_why = "the bucket was added by a role of the project, and is not reached by one any more: remove it "
+	           "and add it again";
+	return -EACCES;
 }
 
 /* https://ACCOUNT.blob.core.windows.net, and maybe the container. Only the account's name is taken from it: nothing
@@ -117,12 +86,8 @@ static int objects_at(struct arena *a, struct objects_options *o, struct str url
 static int role_bucket_open(const struct service *s, struct arena *a, const json_t *bucket,
                             const struct provider_role *role, struct objects **ret_bucket, const char **ret_why)
 {
-	struct role_keys *keys = arena_new_of(a, struct role_keys);
-	struct objects_options o = s->export_options[role->provider];
+	struct objects_options o = bucket_options_by_role(s, a, role, -ENOTSUP);
 	struct str name = json_field(bucket, "bucketName"), account;
-	*keys = (struct role_keys){.providers = s->providers, .role = *role};
-	o.keys = role_keys_get;
-	o.keys_ctx = keys;
 	if (role->provider == PROVIDER_AZURE) {
 		if (!account_of(bucket, &account)) {
 			*ret_why = "its serviceUrl names no storage account";
@@ -140,42 +105,20 @@ int bucket_open(const struct service *s, struct arena *a, const json_t *bucket, 
 	struct str name = json_field(bucket, "bucketName"), place = bucket_place(s);
 	struct objects_options o = {.url = NULL};
 	enum provider provider = provider_of(bucket);
-	bool cloud = bucket_place_is_cloud(place);
 	if (role)
 		return role_bucket_open(s, a, bucket, role, ret_bucket, ret_why);
-	if (!place.n || str_is(place, EXPORTS_BY_ROLES) || (cloud && !bucket_place_is_at(place, provider))) {
-		*ret_why = "the operator of this service has configured no place for export buckets of this provider";
-		return -ENOTSUP;
-	}
-	if (!cloud)
+	int r = bucket_place_check(s, a, provider, name, "export buckets", ret_why);
+	if (r < 0)
+		return r;
+	if (!bucket_place_is_cloud(place))
 		return objects_at(a, &o, arena_printf(a, "%.*s/%.*s", STR_ARG(place), STR_ARG(name)), ret_bucket,
 		                  ret_why);
-	/* With the operator's key much can be written to: only what is meant for exports. */
-	size_t skip = strlen(bucket_schemes[provider]);
-	struct str begin = {place.p + skip, place.n - skip};
-	if (!str_starts(name, begin)) {
-		*ret_why = arena_printf(a, "names of export buckets begin with \"%.*s\" here", STR_ARG(begin)).p;
-		return -EACCES;
-	}
 	o = s->export_options[provider];
 	return objects_at(a, &o, arena_printf(a, "%s%.*s", bucket_schemes[provider], STR_ARG(name)), ret_bucket,
 	                  ret_why);
 }
 
 /* --- a new one */
-
-/* As all three providers have it; nothing in it can lead out of the operator's directory. */
-static bool is_name(struct str name)
-{
-	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i];
-		bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-		bool inner = (c == '.' || c == '-' || c == '_') && i > 0 && i + 1 < name.n;
-		if (!plain && !inner)
-			return false;
-	}
-	return name.n > 0;
-}
 
 /* Whether it can be written to is found out by doing so. */
 static int access_prove(const struct service *s, struct arena *a, const json_t *bucket,
@@ -200,10 +143,9 @@ static int access_prove(const struct service *s, struct arena *a, const json_t *
 /* 0: nobody uses the name, or this organization does. */
 static int owner_check(struct call *c, struct tx *tx, struct str name, bool *ret_free)
 {
-	struct str owner;
-	int r = tx_ref_get(tx, c->arena, BUCKET_ORG_REF, name, &owner);
+	int r = bucket_owner(tx, c->arena, name, c->org.id);
 	*ret_free = r == -ENOENT;
-	if (r == 0 && !str_eq(owner, c->org.id))
+	if (r == -EACCES)
 		return call_fail_field(c, 400, "EXPORT_BUCKET_NOT_ACCESSIBLE", "bucketName",
 		                       "the bucket \"%.*s\" is another organization's.", STR_ARG(name));
 	return r == -ENOENT ? 0 : r;
@@ -239,7 +181,7 @@ int export_buckets_prepare(struct call *c)
 	const char *why = NULL;
 	if (!name.n)
 		return call_fail_fault(c, STR("bucketName"), "is required");
-	if (!is_name(name))
+	if (!bucket_name_is_good(name))
 		return call_fail_fault(c, STR("bucketName"),
 		                       "must have lower-case letters, digits and, between them, . _ and - only");
 	/* What is another's is not touched. */
@@ -268,7 +210,7 @@ static int bucket_create(struct call *c, json_t *document)
 		r = call_fail_field(c, 409, "CLOUD_PROVIDER_ACCESS_ROLE_CHANGED", role_field(document),
 		                    "the role was changed at the same time. Try again.");
 	if (r == 0 && is_free)
-		r = tx_ref_put(c->tx, BUCKET_ORG_REF, name, c->org.id);
+		r = bucket_take(c->tx, name, c->org.id);
 	if (role)
 		json_put(document, BY_ROLE, json_true());
 	if (is_aws(document))

@@ -6,8 +6,6 @@
 #include "api/snapshots/snapshots.h"
 #include "objects/objects.h"
 
-/* A place of export buckets (service.export_buckets): what tenants have, by their roles at the provider. */
-#define EXPORTS_BY_ROLES "roles"
 #define BUCKET_KIND "backup_export_bucket"
 
 extern const struct role_user export_buckets_role_user;

@@ -54,20 +54,7 @@ static struct str place_name(struct arena *a, const json_t *config)
 static int way_find(const struct service *s, struct tx *tx, struct arena *a, struct str group_id, const json_t *config,
                     enum target_type type, const struct provider_role **ret_role, const char **ret_why)
 {
-	bool only = str_is(bucket_place(s), EXPORTS_BY_ROLES);
-	struct provider_role *role = arena_new_of(a, struct provider_role);
-	*ret_role = NULL;
-	if (!only && !bucket_place_is_cloud(bucket_place(s)))
-		return 0;
-	int r = provider_role_find(tx, a, group_id, log_bucket_role_id(config), role);
-	if (r == -ENOENT && !only)
-		return 0;
-	if (r == 0 && role->provider != provider_of(type))
-		r = -EINVAL;
-	*ret_why = bucket_role_fault(r);
-	if (r == 0)
-		*ret_role = role;
-	return r;
+	return bucket_role_find(s, tx, a, group_id, log_bucket_role_id(config), provider_of(type), ret_role, ret_why);
 }
 
 int log_bucket_role(const struct service *s, struct tx *tx, struct arena *a, const struct target *t,
@@ -85,17 +72,9 @@ int log_bucket_role(const struct service *s, struct tx *tx, struct arena *a, con
 
 /* --- a new one */
 
-/* As all three providers have it; nothing in it can lead out of the operator's directory. */
 static bool is_name(struct str name)
 {
-	for (size_t i = 0; i < name.n; i++) {
-		char c = name.p[i];
-		bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-		bool inner = (c == '.' || c == '-' || c == '_') && i > 0 && i + 1 < name.n;
-		if (!plain && !inner)
-			return false;
-	}
-	return name.n > 0 && name.n <= NAME_BYTES;
+	return name.n <= NAME_BYTES && bucket_name_is_good(name);
 }
 
 /* It becomes a part of a host's name. */
@@ -163,37 +142,19 @@ static int texts_check(struct call *c, const json_t *config, enum target_type ty
 	return faults.count ? call_fail_faults(c, &faults) : 0;
 }
 
-#define BUCKET_ORG_REF "export_bucket_org" /* from a bucket's name to the organization's id; exports have it too */
-
 static int owner_take(struct call *c, const json_t *config, enum target_type type)
 {
 	/* At the operator's own account a container is the same, whichever account a tenant names. */
-	struct str owner, name = bucket_place_is_cloud(bucket_place(c->service)) ? log_bucket_name(config)
-	                                                                         : place_name(c->arena, config);
-	int r = tx_ref_get(c->tx, c->arena, BUCKET_ORG_REF, name, &owner);
+	struct str name = bucket_place_is_cloud(bucket_place(c->service)) ? log_bucket_name(config)
+	                                                                  : place_name(c->arena, config);
+	int r = bucket_owner(c->tx, c->arena, name, c->org.id);
 	if (r == -ENOENT)
-		return tx_ref_put(c->tx, BUCKET_ORG_REF, name, c->org.id);
-	if (r == 0 && !str_eq(owner, c->org.id))
+		return bucket_take(c->tx, name, c->org.id);
+	if (r == -EACCES)
 		return call_fail_field(c, 400, "LOG_EXPORT_BUCKET_NOT_ACCESSIBLE", bucket_field(type),
 		                       "the bucket \"%.*s\" is another organization's.",
 		                       STR_ARG(log_bucket_name(config)));
 	return r;
-}
-
-/* What the operator's configuration rules out before anybody is asked. NULL: nothing. */
-static const char *place_fault(const struct service *s, struct arena *a, const json_t *config, enum target_type type)
-{
-	struct str place = bucket_place(s);
-	bool cloud = bucket_place_is_cloud(place);
-	enum provider provider = provider_of(type);
-	if (!place.n || str_is(place, EXPORTS_BY_ROLES) || (cloud && !bucket_place_is_at(place, provider)))
-		return "the operator of this service has configured no place for buckets of this provider";
-	size_t skip = cloud ? strlen(bucket_schemes[provider]) : place.n;
-	struct str begin = {place.p + skip, place.n - skip};
-	/* With the operator's key much can be written to: only what is meant for that. */
-	if (cloud && !str_starts(log_bucket_name(config), begin))
-		return arena_printf(a, "names of buckets begin with \"%.*s\" here", STR_ARG(begin)).p;
-	return NULL;
 }
 
 int log_bucket_check(struct call *c, json_t *config)
@@ -210,44 +171,16 @@ int log_bucket_check(struct call *c, json_t *config)
 	c->noted = (void *)(uintptr_t)role;
 	if (r < 0 || role)
 		return r;
-	why = place_fault(c->service, c->arena, config, type);
-	if (why)
+	if (bucket_place_check(c->service, c->arena, provider_of(type), log_bucket_name(config), "buckets", &why) < 0)
 		return call_fail_field(c, 400, "LOG_EXPORT_BUCKET_NOT_ACCESSIBLE", bucket_field(type), "%s.", why);
 	return owner_take(c, config, type);
 }
 
 /* --- opening */
 
-/* Keys of a role, for the object store. */
-struct role_keys {
-	struct providers *providers;
-	struct provider_role role;
-};
-static _Thread_local char keys_why[PROVIDER_WHY];
-
-static int role_keys_get(void *ctx, struct objects_keys *ret_keys, const char **ret_why)
-{
-	const struct role_keys *k = ctx;
-	struct provider_credentials c;
-	int r = provider_credentials_get(k->providers, &k->role, &c, keys_why);
-	*ret_why = keys_why;
-	if (r == 0)
-		*ret_keys = (struct objects_keys){.key_id = c.key_id, .secret = c.secret, .token = c.token};
-	return r == -EKEYREJECTED || r == -EPERM ? -EACCES : r == -ENOTSUP ? -EHOSTUNREACH : r;
-}
-
 static struct str url_of(struct arena *a, const struct target *t)
 {
 	return arena_printf(a, "%s%.*s", bucket_schemes[provider_of(t->type)], STR_ARG(log_bucket_name(t->config)));
-}
-
-/* The options of the target's provider. */
-static struct objects_options options_of(const struct service *s, struct arena *a, const struct target *t)
-{
-	struct objects_options o = s->export_options[provider_of(t->type)];
-	if (t->type == TARGET_AZURE)
-		o.account = arena_z(a, json_field(t->config, "storageAccountName"));
-	return o;
 }
 
 static enum outcome outcome_of(int r)
@@ -290,13 +223,11 @@ static int role_bucket_open(const struct shipment *to, struct objects **ret_buck
 	const struct provider_role *role = to->role;
 	const struct target *t = &to->target;
 	struct arena *a = to->arena;
-	struct role_keys *keys = arena_new_of(a, struct role_keys);
-	struct objects_options o = options_of(s, a, t);
-	*keys = (struct role_keys){.providers = s->providers, .role = *role};
+	struct objects_options o = bucket_options_by_role(s, a, role, -EHOSTUNREACH);
+	if (t->type == TARGET_AZURE)
+		o.account = arena_z(a, json_field(t->config, "storageAccountName"));
 	o.stops = to->stops;
 	o.stops_ctx = to->stops_ctx;
-	o.keys = role_keys_get;
-	o.keys_ctx = keys;
 	o.url = url_of(a, t).p;
 	int r = role_prove(s, a, role, ret_outcome, ret_why);
 	if (r < 0)
@@ -318,8 +249,7 @@ int log_bucket_open(const struct shipment *to, struct objects **ret_bucket, enum
 	if (to->role)
 		return role_bucket_open(to, ret_bucket, ret_outcome, ret_why);
 	*ret_outcome = OUTCOME_REFUSED;
-	*ret_why = place_fault(s, a, t->config, t->type);
-	if (*ret_why)
+	if (bucket_place_check(s, a, provider_of(t->type), log_bucket_name(t->config), "buckets", ret_why) < 0)
 		return -EACCES;
 	if (bucket_place_is_cloud(place)) {
 		/* The operator's key is of the operator's own account. */
