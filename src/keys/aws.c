@@ -150,6 +150,7 @@ static void body_begin(struct buf *b, const struct key_place *p)
 static int wrap(struct keys *k, struct arena *a, const struct key_place *p, const unsigned char *plain,
                 struct key_wrap *ret_wrap, char *why)
 {
+	static const struct key_words wrapped = {"kms:Encrypt", "CiphertextBlob", "KeyId", 2048, ":/_-+=,.@"};
 	struct buf body = {0};
 	char text[PLAIN_TEXT];
 	json_t *answer = NULL;
@@ -159,16 +160,8 @@ static int wrap(struct keys *k, struct arena *a, const struct key_place *p, cons
 	json_str(&body, str_of(text));
 	json_close(&body, '}');
 	int r = ask(k, p, "kms:Encrypt", "TrentService.Encrypt", buf_view(&body), text, &answer, why);
-	if (r == 0) {
-		struct provider_request about = {.what = "kms:Encrypt", .payload = text};
-		struct str by = json_field(answer, "KeyId");
-		ret_wrap->bytes = answer_bytes(a, answer, "CiphertextBlob");
-		ret_wrap->version =
-		        by.n && by.n <= 2048 && text_is_plain(by, ":/_-+=,.@") ? arena_dup(a, by) : STR_NONE;
-		if (!ret_wrap->bytes.n)
-			r = provider_fail(&about, -EPROTO, why, " answered 200 without a CiphertextBlob");
-	}
-	json_decref(answer);
+	if (r == 0)
+		r = answer_wrap(a, answer, &wrapped, text, ret_wrap, why);
 	provider_buf_wipe(&body);
 	OPENSSL_cleanse(text, sizeof text);
 	return r;
@@ -176,6 +169,7 @@ static int wrap(struct keys *k, struct arena *a, const struct key_place *p, cons
 
 static int unwrap(struct keys *k, const struct key_place *p, struct str bytes, unsigned char *ret_plain, char *why)
 {
+	static const struct key_words plain = {.what = "kms:Decrypt", .bytes = "Plaintext"};
 	struct buf body = {0};
 	json_t *answer = NULL;
 	body_begin(&body, p);
@@ -183,12 +177,8 @@ static int unwrap(struct keys *k, const struct key_place *p, struct str bytes, u
 	json_str(&body, bytes);
 	json_close(&body, '}');
 	int r = ask(k, p, "kms:Decrypt", "TrentService.Decrypt", buf_view(&body), NULL, &answer, why);
-	struct provider_request about = {.what = "kms:Decrypt"};
-	if (r == 0 && !answer_key(answer, "Plaintext", ret_plain))
-		r = provider_fail(&about, -EPROTO, why, " answered 200 without a key of 256 bits");
-	json_decref(answer);
 	buf_free(&body);
-	return r;
+	return r < 0 ? r : answer_unwrap(answer, &plain, ret_plain, why);
 }
 
 const struct key_service aws_keys = {wrap, unwrap};

@@ -104,49 +104,37 @@ static int ask(struct keys *k, const struct key_place *p, const char *what, stru
 	json_pair_str(&body, "alg", STR(ALGORITHM));
 	json_pair_str(&body, "value", value);
 	json_close(&body, '}');
-	struct provider_request q = {.what = what,
-	                             .url = url.p,
-	                             .named = k->azure ? FETCH_BY_OPERATOR : FETCH_BY_PROVIDER,
-	                             .body = buf_view(&body),
-	                             .json = true,
-	                             .bearer = c.token,
-	                             .payload = payload};
-	r = answer_get(k, &q, "Key Vault", "code", ret_answer, why);
-	provider_credentials_free(&c);
-	provider_buf_wipe(&body);
-	buf_free(&url);
-	return r;
+	struct key_question q = {.service = "Key Vault",
+	                         .code = "code",
+	                         .what = what,
+	                         .payload = payload,
+	                         .url = url.p,
+	                         .own = k->azure,
+	                         .body = body,
+	                         .by = c};
+	return answer_get(k, &q, ret_answer, why);
 }
 
 static int wrap(struct keys *k, struct arena *a, const struct key_place *p, const unsigned char *plain,
                 struct key_wrap *ret_wrap, char *why)
 {
 	char text[BASE64_TEXT(DATA_KEY_BYTES)];
+	static const struct key_words wrapped = {"wrapkey", "value", "kid", 512, ":/-."};
 	json_t *answer = NULL;
 	base64url_encode(plain, DATA_KEY_BYTES, text);
 	int r = ask(k, p, "wrapkey", str_of(text), text, &answer, why);
-	if (r == 0) {
-		struct provider_request about = {.what = "wrapkey", .payload = text};
-		struct str by = json_field(answer, "kid");
-		ret_wrap->bytes = answer_bytes(a, answer, "value");
-		ret_wrap->version = by.n && by.n <= 512 && text_is_plain(by, ":/-.") ? arena_dup(a, by) : STR_NONE;
-		if (!ret_wrap->bytes.n)
-			r = provider_fail(&about, -EPROTO, why, " answered 200 without a value");
-	}
-	json_decref(answer);
+	if (r == 0)
+		r = answer_wrap(a, answer, &wrapped, text, ret_wrap, why);
 	OPENSSL_cleanse(text, sizeof text);
 	return r;
 }
 
 static int unwrap(struct keys *k, const struct key_place *p, struct str bytes, unsigned char *ret_plain, char *why)
 {
+	static const struct key_words plain = {.what = "unwrapkey", .bytes = "value"};
 	json_t *answer = NULL;
 	int r = ask(k, p, "unwrapkey", bytes, NULL, &answer, why);
-	struct provider_request about = {.what = "unwrapkey"};
-	if (r == 0 && !answer_key(answer, "value", ret_plain))
-		r = provider_fail(&about, -EPROTO, why, " answered 200 without a key of 256 bits");
-	json_decref(answer);
-	return r;
+	return r < 0 ? r : answer_unwrap(answer, &plain, ret_plain, why);
 }
 
 const struct key_service azure_keys = {wrap, unwrap};

@@ -104,36 +104,27 @@ static int ask(struct keys *k, const struct key_place *p, const char *what, stru
 	json_pair_str(&body, field, value);
 	json_pair_str(&body, "additionalAuthenticatedData", str_of(context));
 	json_close(&body, '}');
-	struct provider_request q = {.what = what,
-	                             .url = url.p,
-	                             .named = k->google ? FETCH_BY_OPERATOR : FETCH_BY_PROVIDER,
-	                             .body = buf_view(&body),
-	                             .json = true,
-	                             .bearer = c.token,
-	                             .payload = payload};
-	r = answer_get(k, &q, "Cloud KMS", "status", ret_answer, why);
-	provider_credentials_free(&c);
-	provider_buf_wipe(&body);
-	buf_free(&url);
-	return r;
+	struct key_question q = {.service = "Cloud KMS",
+	                         .code = "status",
+	                         .what = what,
+	                         .payload = payload,
+	                         .url = url.p,
+	                         .own = k->google,
+	                         .body = body,
+	                         .by = c};
+	return answer_get(k, &q, ret_answer, why);
 }
 
 static int wrap(struct keys *k, struct arena *a, const struct key_place *p, const unsigned char *plain,
                 struct key_wrap *ret_wrap, char *why)
 {
+	static const struct key_words wrapped = {"encrypt", "ciphertext", "name", 1024, "/-_.:"};
 	char text[PLAIN_TEXT];
 	json_t *answer = NULL;
 	base64_padded(plain, DATA_KEY_BYTES, text);
 	int r = ask(k, p, "encrypt", p->key, "plaintext", str_of(text), text, &answer, why);
-	if (r == 0) {
-		struct provider_request about = {.what = "encrypt", .payload = text};
-		struct str by = json_field(answer, "name");
-		ret_wrap->bytes = answer_bytes(a, answer, "ciphertext");
-		ret_wrap->version = by.n && by.n <= 1024 && text_is_plain(by, "/-_.:") ? arena_dup(a, by) : STR_NONE;
-		if (!ret_wrap->bytes.n)
-			r = provider_fail(&about, -EPROTO, why, " answered 200 without a ciphertext");
-	}
-	json_decref(answer);
+	if (r == 0)
+		r = answer_wrap(a, answer, &wrapped, text, ret_wrap, why);
 	OPENSSL_cleanse(text, sizeof text);
 	return r;
 }
@@ -142,13 +133,10 @@ static int unwrap(struct keys *k, const struct key_place *p, struct str bytes, u
 {
 	const char *version = memmem(p->key.p, p->key.n, VERSIONS, strlen(VERSIONS));
 	struct str name = {p->key.p, version ? (size_t)(version - p->key.p) : p->key.n};
+	static const struct key_words plain = {.what = "decrypt", .bytes = "plaintext"};
 	json_t *answer = NULL;
 	int r = ask(k, p, "decrypt", name, "ciphertext", bytes, NULL, &answer, why);
-	struct provider_request about = {.what = "decrypt"};
-	if (r == 0 && !answer_key(answer, "plaintext", ret_plain))
-		r = provider_fail(&about, -EPROTO, why, " answered 200 without a key of 256 bits");
-	json_decref(answer);
-	return r;
+	return r < 0 ? r : answer_unwrap(answer, &plain, ret_plain, why);
 }
 
 const struct key_service google_keys = {wrap, unwrap};

@@ -61,13 +61,30 @@ void base64_padded(const void *bytes, size_t n, char *ret_text);
 /* On the heap, with a NUL at its end. */
 char *text_copy(struct str text);
 bool text_is_plain(struct str text, const char *more);
-/* A text of an answer's, checked and in the arena; STR_NONE: it is missing or no base64. */
-struct str answer_bytes(struct arena *a, const json_t *answer, const char *field);
-/* The data key that a field of an answer is; the field is wiped. */
-must_check bool answer_key(json_t *answer, const char *field, unsigned char *ret_plain);
-/* Asks a service that refuses with {"error": {code: "...", "message": "..."}}; `service` is its name, for messages. The
- * answer is owned. */
-must_check int answer_get(struct keys *k, const struct provider_request *q, const char *service, const char *code,
-                          json_t **ret_answer, char *why);
+/* What a service calls its answers to wrap and unwrap. */
+struct key_words {
+	const char *what;  /* the call's name, for people */
+	const char *bytes; /* the field that has the key */
+	const char *by; /* the field that names what has wrapped it: at most by_most of letters, digits and by_more */
+	size_t by_most;
+	const char *by_more;
+};
+/* A wrapped key out of an answer, or a plain one, which is wiped there. Both free the answer. `payload`: what was sent
+ * and no words may repeat. */
+must_check int answer_wrap(struct arena *a, json_t *answer, const struct key_words *words, const char *payload,
+                           struct key_wrap *ret_wrap, char *why);
+must_check int answer_unwrap(json_t *answer, const struct key_words *words, unsigned char *ret_plain, char *why);
+/* A question to a service that takes JSON, by a token. */
+struct key_question {
+	const char *service; /* its name, for messages */
+	const char *code;    /* it refuses with {"error": {code: "...", "message": "..."}} */
+	const char *what, *payload;
+	char *url;
+	bool own; /* the address is the operator's */
+	struct buf body;
+	struct provider_credentials by;
+};
+/* Asks; the answer is owned. All that the question has is wiped and freed. */
+must_check int answer_get(struct keys *k, struct key_question *q, json_t **ret_answer, char *why);
 
 #endif

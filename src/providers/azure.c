@@ -67,23 +67,6 @@ static int refused(const struct provider_request *q, const struct provider_answe
 	return r;
 }
 
-static int answer_read(const struct provider_request *q, const struct provider_answer *a,
-                       struct provider_credentials *ret_credentials, int64_t *ret_lasts_us, char *why)
-{
-	json_t *answer = provider_answer_json(a);
-	struct str token = json_field(answer, "access_token");
-	int64_t lasts = provider_lasts_us(STR_NONE, json_number(answer, "expires_in"));
-	bool good = lasts && provider_token_is_good(token);
-	if (good) {
-		*ret_credentials = (struct provider_credentials){.token = must_strdup(token.p)};
-		*ret_lasts_us = lasts;
-	}
-	if (token.n)
-		OPENSSL_cleanse((char *)(uintptr_t)token.p, token.n);
-	json_decref(answer);
-	return good ? 0 : provider_fail(q, -EPROTO, why, " answered %ld without a token that holds", a->status);
-}
-
 int azure_token(const struct providers *p, const struct azure_client *client,
                 struct provider_credentials *ret_credentials, int64_t *ret_lasts_us, char ret_why[PROVIDER_WHY])
 {
@@ -102,8 +85,9 @@ int azure_token(const struct providers *p, const struct azure_client *client,
 	                             .secret = client->secret};
 	int r = provider_call(p, &q, &a, ret_why);
 	if (r == 0)
-		r = a.status == 200 ? answer_read(&q, &a, ret_credentials, ret_lasts_us, ret_why)
-		                    : refused(&q, &a, ret_why);
+		r = a.status == 200
+		            ? provider_token_read(&q, &a, "access_token", NULL, ret_credentials, ret_lasts_us, ret_why)
+		            : refused(&q, &a, ret_why);
 	provider_answer_free(&a);
 	provider_buf_wipe(&form);
 	buf_free(&url);

@@ -171,24 +171,6 @@ static int refused(const struct provider_request *q, const struct provider_answe
 	return r;
 }
 
-static int token_read(const struct provider_request *q, const struct provider_answer *a, const char *field,
-                      const char *until, struct provider_credentials *ret_credentials, int64_t *ret_lasts_us, char *why)
-{
-	json_t *answer = provider_answer_json(a);
-	struct str token = json_field(answer, field);
-	int64_t lasts =
-	        provider_lasts_us(until ? json_field(answer, until) : STR_NONE, json_number(answer, "expires_in"));
-	bool good = lasts && provider_token_is_good(token);
-	if (good) {
-		*ret_credentials = (struct provider_credentials){.token = must_strdup(token.p)};
-		*ret_lasts_us = lasts;
-	}
-	if (token.n)
-		OPENSSL_cleanse((char *)(uintptr_t)token.p, token.n);
-	json_decref(answer);
-	return good ? 0 : provider_fail(q, -EPROTO, why, " answered %ld without a token that holds", a->status);
-}
-
 int google_token(const struct providers *p, const struct google_signer *signer,
                  struct provider_credentials *ret_credentials, int64_t *ret_lasts_us, char ret_why[PROVIDER_WHY])
 {
@@ -202,8 +184,9 @@ int google_token(const struct providers *p, const struct google_signer *signer,
 	int r = signed_it ? provider_call(p, &q, &a, ret_why)
 	                  : provider_fail(&q, -EIO, ret_why, ": the key does not sign");
 	if (r == 0)
-		r = a.status == 200 ? token_read(&q, &a, "access_token", NULL, ret_credentials, ret_lasts_us, ret_why)
-		                    : refused(&q, &a, ret_why);
+		r = a.status == 200
+		            ? provider_token_read(&q, &a, "access_token", NULL, ret_credentials, ret_lasts_us, ret_why)
+		            : refused(&q, &a, ret_why);
 	provider_answer_free(&a);
 	provider_buf_wipe(&form);
 	provider_buf_wipe(&assertion);
@@ -259,9 +242,9 @@ int google_fetch(struct providers *p, const struct provider_role *role, struct p
 	        .what = "generateAccessToken", .url = url.p, .named = FETCH_BY_OPERATOR, .body = buf_view(&body)};
 	int r = google_call(p, &q, &a, ret_why);
 	if (r == 0)
-		r = a.status == 200
-		            ? token_read(&q, &a, "accessToken", "expireTime", ret_credentials, ret_lasts_us, ret_why)
-		            : refused(&q, &a, ret_why);
+		r = a.status == 200 ? provider_token_read(&q, &a, "accessToken", "expireTime", ret_credentials,
+		                                          ret_lasts_us, ret_why)
+		                    : refused(&q, &a, ret_why);
 	provider_answer_free(&a);
 	buf_free(&url);
 	buf_free(&body);

@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/id.h"
+#include "base/json.h"
 #include "store/seal.h"
 
 #include <errno.h>
@@ -135,6 +136,25 @@ json_t *provider_answer_json(const struct provider_answer *a)
 		return value;
 	json_decref(value);
 	return NULL;
+}
+
+int provider_token_read(const struct provider_request *q, const struct provider_answer *a, const char *field,
+                        const char *until, struct provider_credentials *ret_credentials, int64_t *ret_lasts_us,
+                        char *why)
+{
+	json_t *answer = provider_answer_json(a);
+	struct str token = json_field(answer, field);
+	int64_t lasts =
+	        provider_lasts_us(until ? json_field(answer, until) : STR_NONE, json_number(answer, "expires_in"));
+	bool good = lasts && provider_token_is_good(token);
+	if (good) {
+		*ret_credentials = (struct provider_credentials){.token = must_strdup(token.p)};
+		*ret_lasts_us = lasts;
+	}
+	if (token.n)
+		OPENSSL_cleanse((char *)(uintptr_t)token.p, token.n);
+	json_decref(answer);
+	return good ? 0 : provider_fail(q, -EPROTO, why, " answered %ld without a token that holds", a->status);
 }
 
 /* One try. */

@@ -84,6 +84,11 @@ void provider_buf_wipe(struct buf *b);
 /* Whether a text can be a token: it becomes a header. */
 bool provider_token_is_good(struct str token);
 
+/* The credentials that a token's endpoint answered with: the token is the text of `field`; it holds until the time that
+ * the text of `until` is (NULL: there is none), or for "expires_in" seconds. */
+must_check int provider_token_read(const struct provider_request *q, const struct provider_answer *a, const char *field,
+                                   const char *until, struct provider_credentials *ret_credentials,
+                                   int64_t *ret_lasts_us, char *why);
 /* How long credentials hold, from what the provider says: as text of a time, or in seconds. 0: not at all. */
 int64_t provider_lasts_us(struct str until, int64_t seconds);
 
