@@ -5,6 +5,7 @@
  * Standard input: {"sp": our metadata, "idp": the provider's, "response": base64, "issuer", "audience", "recipient",
  * "sha1": bool}. Standard output: {"nameId","inResponseTo","id","attributes": {name: [texts]}} or {"fault": "why"}. */
 #include "confine/confine.h"
+#include "confine/pipes.h"
 
 #include <jansson.h>
 #include <lasso/lasso.h>
@@ -211,26 +212,6 @@ static json_t *verify(const json_t *in)
 	return out;
 }
 
-static size_t input_read(char *bytes)
-{
-	size_t n = 0;
-	ssize_t got = 0;
-	while (n < INPUT_MAX && (got = read(STDIN_FILENO, bytes + n, INPUT_MAX - n)) > 0)
-		n += (size_t)got;
-	return got < 0 ? 0 : n;
-}
-
-static int output_write(const char *text)
-{
-	for (size_t n = strlen(text), done = 0; done < n;) {
-		ssize_t written = write(STDOUT_FILENO, text + done, n - done);
-		if (written <= 0)
-			return -1;
-		done += (size_t)written;
-	}
-	return 0;
-}
-
 int main(void)
 {
 	static const struct confine_bounds bounds = {.memory = MEMORY_MAX, .seconds = 10, .files = 3};
@@ -240,7 +221,7 @@ int main(void)
 	tzset();
 	confine_to_pipes(&bounds);
 	char *bytes = malloc(INPUT_MAX);
-	size_t n = bytes ? input_read(bytes) : 0;
+	size_t n = bytes ? pipe_read(bytes, INPUT_MAX) : 0;
 	json_t *in = n && n < INPUT_MAX ? json_loadb(bytes, n, 0, NULL) : NULL;
 	if (!in)
 		return 1;
@@ -249,5 +230,5 @@ int main(void)
 		out = fault("its answer cannot be told");
 	char *text = json_dumps(out, JSON_COMPACT);
 	/* Nothing is left to do, and what the libraries do at the end of a process takes longer than all this. */
-	_exit(text && output_write(text) == 0 ? 0 : 1);
+	_exit(text && pipe_write(text) == 0 ? 0 : 1);
 }

@@ -16,6 +16,7 @@
  * protocol takes one statement alone, so none can end the transaction first. With `write` any number run, as in psql.
  * What they may do the database says. */
 #include "confine/confine.h"
+#include "confine/pipes.h"
 
 #include <jansson.h>
 #include <libpq-fe.h>
@@ -318,26 +319,6 @@ static json_t *ask(const json_t *in)
 
 /* --- the process */
 
-static size_t input_read(char *bytes)
-{
-	size_t n = 0;
-	ssize_t got = 0;
-	while (n < INPUT_MAX && (got = read(STDIN_FILENO, bytes + n, INPUT_MAX - n)) > 0)
-		n += (size_t)got;
-	return got < 0 ? 0 : n;
-}
-
-static int output_write(const char *bytes)
-{
-	for (size_t n = strlen(bytes), done = 0; done < n;) {
-		ssize_t written = write(STDOUT_FILENO, bytes + done, n - done);
-		if (written <= 0)
-			return -1;
-		done += (size_t)written;
-	}
-	return 0;
-}
-
 static void bounds_set(unsigned seconds)
 {
 	const struct rlimit time = {seconds, seconds}, none = {0, 0}, files = {16, 16};
@@ -354,7 +335,7 @@ static void bounds_set(unsigned seconds)
 int main(void)
 {
 	char *bytes = malloc(INPUT_MAX);
-	size_t n = bytes ? input_read(bytes) : 0;
+	size_t n = bytes ? pipe_read(bytes, INPUT_MAX) : 0;
 	json_t *in = n && n < INPUT_MAX ? json_loadb(bytes, n, 0, NULL) : NULL;
 	if (!in)
 		return 1;
@@ -362,5 +343,5 @@ int main(void)
 	bounds_set(seconds);
 	alarm(seconds);
 	char *said = json_dumps(ask(in), JSON_COMPACT);
-	_exit(said && output_write(said) == 0 ? 0 : 1);
+	_exit(said && pipe_write(said) == 0 ? 0 : 1);
 }
