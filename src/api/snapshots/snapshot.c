@@ -538,21 +538,26 @@ static bool sharded_takes(struct call *c, const struct doc *d)
 
 /* --- ending one */
 
+/* The engine forgets what it keeps of the snapshot in that region. */
+static int forget_ask(struct tx *tx, struct arena *a, const struct snapshot *s, const struct backup_line *line,
+                      struct str region)
+{
+	json_t *args = json_object();
+	json_put_str(args, "group", json_field(s->plan, "groupId"));
+	json_put_str(args, "cluster", s->doc.parent);
+	json_put_str(args, "incarnation", json_field(s->plan, "incarnation"));
+	json_put_str(args, "snapshot", s->doc.id);
+	json_put_str(args, "region", region);
+	return backup_job_add(tx, a, FORGET_JOB, line, args);
+}
+
 int snapshot_delete(struct tx *tx, struct arena *a, const struct snapshot *s)
 {
 	struct backup_line line;
 	const json_t *copies = json_object_get(s->plan, "copies");
 	int r = backup_line_get(tx, a, s->doc.parent, &line);
-	for (size_t i = 0; r == 0 && i <= json_array_size(copies); i++) {
-		struct str region = json_field(i ? json_array_get(copies, i - 1) : s->plan, "region");
-		json_t *args = json_object();
-		json_put_str(args, "group", json_field(s->plan, "groupId"));
-		json_put_str(args, "cluster", s->doc.parent);
-		json_put_str(args, "incarnation", json_field(s->plan, "incarnation"));
-		json_put_str(args, "snapshot", s->doc.id);
-		json_put_str(args, "region", region);
-		r = backup_job_add(tx, a, FORGET_JOB, &line, args);
-	}
+	for (size_t i = 0; r == 0 && i <= json_array_size(copies); i++)
+		r = forget_ask(tx, a, s, &line, json_field(i ? json_array_get(copies, i - 1) : s->plan, "region"));
 	if (r == 0)
 		r = snapshot_meter_end(tx, a, s->doc.parent, s->doc.id);
 	return r < 0 ? r : tx_delete(tx, SNAPSHOT_KIND, s->doc.id);
@@ -566,13 +571,7 @@ int snapshot_drop_copy(struct tx *tx, struct arena *a, struct snapshot *s, struc
 	for (size_t i = json_array_size(copies); r == 0 && i-- > 0;) {
 		if (!str_eq(json_field(json_array_get(copies, i), "region"), region))
 			continue;
-		json_t *args = json_object();
-		json_put_str(args, "group", json_field(s->plan, "groupId"));
-		json_put_str(args, "cluster", s->doc.parent);
-		json_put_str(args, "incarnation", json_field(s->plan, "incarnation"));
-		json_put_str(args, "snapshot", s->doc.id);
-		json_put_str(args, "region", region);
-		r = backup_job_add(tx, a, FORGET_JOB, &line, args);
+		r = forget_ask(tx, a, s, &line, region);
 		json_array_remove(copies, i);
 	}
 	for (size_t i = 0; i < json_array_size(copies); i++)

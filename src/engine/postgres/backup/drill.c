@@ -58,15 +58,11 @@ static void drill_tell(void *ctx, uint64_t done, uint64_t of)
 	(void)!is_stopped(d);
 }
 
-/* Each by its own program, as whoever restores it by hand would. */
-static int files_verify(struct drill *d, const struct pg_throwaway *t, const char **ret_why)
+/* Each by its own program, as whoever restores it by hand would; where it is not installed, nothing is looked at. */
+static int program_run(struct drill *d, const struct pg_throwaway *t, const char *const *argv, const char **ret_why)
 {
 	const struct pg_stop stop = {is_stopped, d};
-	char program[PG_PATH], data[PG_PATH];
-	pg_path_set(program, "%s/pg_verifybackup", pg_version_bin(d->e, t->version));
-	pg_path_set(data, "%s/data", t->dir);
-	const char *argv[] = {program, "--quiet", data, NULL};
-	if (access(program, X_OK) < 0)
+	if (access(argv[0], X_OK) < 0)
 		return 0;
 	int r = pg_process_run_until(t->user, argv, PROGRAM_MS, &stop);
 	if (r < 0)
@@ -74,10 +70,18 @@ static int files_verify(struct drill *d, const struct pg_throwaway *t, const cha
 	return r;
 }
 
+static int files_verify(struct drill *d, const struct pg_throwaway *t, const char **ret_why)
+{
+	char program[PG_PATH], data[PG_PATH];
+	pg_path_set(program, "%s/pg_verifybackup", pg_version_bin(d->e, t->version));
+	pg_path_set(data, "%s/data", t->dir);
+	const char *argv[] = {program, "--quiet", data, NULL};
+	return program_run(d, t, argv, ret_why);
+}
+
 /* In all databases that can be connected to, whatever their owners have set for those who connect. */
 static int relations_check(struct drill *d, const struct pg_throwaway *t, const char **ret_why)
 {
-	const struct pg_stop stop = {is_stopped, d};
 	static const char database[] =
 	        "--maintenance-db=dbname=postgres options='-c role=none -c search_path=pg_catalog -c "
 	        "statement_timeout=0 "
@@ -89,12 +93,7 @@ static int relations_check(struct drill *d, const struct pg_throwaway *t, const 
 	const char *argv[] = {
 	        program,    "-h", t->run, "-p", port, "-U", PG_SUPER, "-w", "--all", database, "--install-missing",
 	        "--jobs=2", NULL};
-	if (access(program, X_OK) < 0)
-		return 0;
-	int r = pg_process_run_until(t->user, argv, PROGRAM_MS, &stop);
-	if (r < 0)
-		pg_why_set(ret_why, "%s", pg_why_last());
-	return r;
+	return program_run(d, t, argv, ret_why);
 }
 
 static int relations_count(const struct pg_throwaway *t, uint64_t *relations)
