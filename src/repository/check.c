@@ -2,10 +2,25 @@
  * every index and manifest, parity, and WAL. A fault names the object, and the snapshots that need it. A repair goes
  * the same way, and makes whole what it finds: packs from their parity, an index from its pack, a parity from its
  * packs. */
+#include "repository/check.h"
+
 #include "base/arena.h"
 #include "base/id.h"
+#include "repository/chunk.h"
+#include "repository/common.h"
+#include "repository/damage.h"
+#include "repository/format.h"
 #include "repository/idset.h"
+#include "repository/index.h"
+#include "repository/internal.h"
+#include "repository/keys.h"
+#include "repository/manifest.h"
+#include "repository/pack.h"
 #include "repository/parity.h"
+#include "repository/parity_settle.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
+#include "repository/write.h"
 
 #include <errno.h>
 #include <stdlib.h>

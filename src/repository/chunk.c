@@ -1,6 +1,12 @@
 /* Chunks: parts of files, each known by the HMAC of its content. A chunk's nonce is its number in its pack, whose key
  * is used for that pack only; what is authenticated with it are its id and its length. */
-#include "repository/internal.h"
+#include "repository/chunk.h"
+
+#include "repository/common.h"
+#include "repository/crypt.h"
+#include "repository/format.h"
+#include "repository/keys.h"
+#include "repository/pack.h"
 
 #include <errno.h>
 #include <zstd.h>

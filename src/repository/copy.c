@@ -1,6 +1,13 @@
 /* A snapshot's copy in another region: what is missing there is opened here and sealed anew there. */
+#include "repository/copy.h"
+
 #include "base/arena.h"
+#include "repository/common.h"
 #include "repository/internal.h"
+#include "repository/manifest.h"
+#include "repository/read.h"
+#include "repository/why.h"
+#include "repository/write.h"
 
 #include <errno.h>
 

@@ -1,7 +1,10 @@
 /* OpenSSL and zstd as this folder uses them. Making a context or setting a key costs more than a small chunk does, so
  * each thread keeps its contexts, with the keys that they had last. */
+#include "repository/crypt.h"
+
 #include "base/arena.h"
-#include "repository/internal.h"
+#include "repository/common.h"
+#include "repository/format.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -4,9 +4,17 @@
  *
  * A writer stores such a chunk again. A reader still tries it when there is no other copy: it may be whole again, or
  * never have been the store's fault. The note goes with its pack, or when a check finds all of it whole. */
+#include "repository/damage.h"
+
 #include "base/arena.h"
 #include "base/log.h"
+#include "repository/format.h"
+#include "repository/index.h"
 #include "repository/internal.h"
+#include "repository/keys.h"
+#include "repository/pack.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -2,6 +2,7 @@
 #include "repository/idset.h"
 
 #include "base/arena.h"
+#include "repository/format.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,9 @@
 #ifndef STEWARD_REPOSITORY_IDSET_H
 #define STEWARD_REPOSITORY_IDSET_H
 
-#include "repository/internal.h"
+#include "repository/format.h"
+
+#include <stdbool.h>
 
 #define ID_NUMBER_NONE UINT32_MAX
 

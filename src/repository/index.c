@@ -2,9 +2,18 @@
  * many threads at once; packs are added as they are put, and what other processes have added or taken away is seen by
  * index_refresh(). A pack whose index cannot be read is not known here: what is in it is stored again, and
  * `steward repository check` tells. */
+#include "repository/index.h"
+
 #include "base/arena.h"
 #include "base/log.h"
+#include "repository/chunk.h"
+#include "repository/damage.h"
+#include "repository/format.h"
 #include "repository/internal.h"
+#include "repository/keys.h"
+#include "repository/pack.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,9 +4,14 @@
  * names them: nothing that one key has sealed depends on what another has.
  *
  * Keys lie in memory that is neither swapped out nor dumped, and go with the repository. */
+#include "repository/keys.h"
+
 #include "base/arena.h"
 #include "base/clock.h"
+#include "repository/common.h"
+#include "repository/crypt.h"
 #include "repository/internal.h"
+#include "repository/places.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

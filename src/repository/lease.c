@@ -5,11 +5,15 @@
  * sweeper leaves the packs alone while there is a writer. So no pack goes that a writer has found. Ages are the
  * differences of two times of the object store, so that the clocks of hosts do not matter; a lease of this machine
  * whose process is gone ends at once. */
+#include "repository/lease.h"
+
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
 #include "repository/internal.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -13,10 +13,18 @@
  *            path, and a byte 0
  *     4      number of chunks
  *     16     for each: its id; all 0: it is nothing but zeros */
+#include "repository/manifest.h"
+
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/id.h"
+#include "repository/common.h"
+#include "repository/format.h"
+#include "repository/index.h"
 #include "repository/internal.h"
+#include "repository/keys.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -164,7 +172,7 @@ int manifest_read(struct repository *r, char *plain, size_t n, struct repo_manif
 	return 0;
 }
 
-void manifest_name(char ret_name[OBJECT_NAME], const char *cluster, const char *snapshot, const char *set)
+void manifest_name(char *ret_name, const char *cluster, const char *snapshot, const char *set)
 {
 	snprintf(ret_name, OBJECT_NAME, "manifests/%s/%s/%s", cluster, snapshot, set);
 }

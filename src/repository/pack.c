@@ -10,9 +10,20 @@
  *   -4 4  "SWBE"
  *
  * The index lists the chunks in their order; a chunk's place in it is its nonce. */
+#include "repository/pack.h"
+
 #include "base/arena.h"
 #include "base/id.h"
+#include "repository/chunk.h"
+#include "repository/common.h"
+#include "repository/crypt.h"
+#include "repository/format.h"
+#include "repository/index.h"
+#include "repository/internal.h"
+#include "repository/keys.h"
 #include "repository/parity.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -20,6 +20,15 @@
 #include "base/arena.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "repository/chunk.h"
+#include "repository/damage.h"
+#include "repository/format.h"
+#include "repository/index.h"
+#include "repository/internal.h"
+#include "repository/keys.h"
+#include "repository/pack.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 #include "store/seal.h"
 
 #include <errno.h>

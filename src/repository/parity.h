@@ -4,7 +4,11 @@
 #ifndef STEWARD_REPOSITORY_PARITY_H
 #define STEWARD_REPOSITORY_PARITY_H
 
-#include "repository/internal.h"
+#include "base/buf.h"
+#include "repository/common.h"
+#include "repository/format.h"
+
+#include <pthread.h>
 
 struct parity_member {
 	unsigned char id[PACK_ID];
@@ -17,8 +21,21 @@ struct parity_group {
 	struct parity_member members[PARITY_MOST];
 	uint32_t count, head; /* head: bytes before the first that is a parity's */
 };
+struct parity_builder {
+	pthread_mutex_t lock;
+	struct buf bytes;
+	struct parity_member *members; /* room for PARITY_MOST */
+	uint32_t count;
+	unsigned most; /* 0: none is made */
+};
+struct parities {
+	pthread_mutex_t lock, refreshing, mending;
+	struct parity_group *groups;
+	size_t count, room;
+	unsigned char (*damaged)[PACK_ID]; /* that do not tell what they are of, as of the last look */
+	size_t damaged_count;
+};
 
-/* --- parity.c */
 /* `most`: packs that share a parity; 0: none is made. */
 void parity_setup(struct parity_builder *b, unsigned most);
 void parity_free(struct parity_builder *b);
@@ -55,18 +72,5 @@ must_check int pack_rebuild(struct repository *r, const unsigned char id[PACK_ID
 must_check int pack_mend(struct repository *r, const unsigned char id[PACK_ID], char **ret_bytes, size_t *ret_n);
 /* The same of all packs that a parity names and the index does not know, because their index is lost too. */
 must_check int packs_mend_lost(struct repository *r, uint64_t *ret_count);
-
-/* --- parity_settle.c: for a sweep, while nobody writes */
-struct parity_pack {
-	unsigned char id[PACK_ID];
-	bool there;  /* there is such a pack */
-	bool needed; /* it shall have a second copy */
-	bool going;  /* it is deleted soon */
-};
-/* Packs that go leave their groups, those that have none get one, and small groups become one. `packs` are sorted.
- * `step` is called before each that takes time; negative ends it with that, and what was done is whole. most 0:
- * there shall be none. */
-must_check int parity_settle(struct repository *r, struct parity_pack *packs, size_t count, unsigned most,
-                             int (*step)(void *ctx), void *ctx, uint64_t *stored);
 
 #endif

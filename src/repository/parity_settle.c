@@ -5,9 +5,19 @@
  * A new parity is put before those that it replaces are deleted, so that this may be ended at any moment; one
  * whose packs all have another is left over from that. Until it goes, two name the same pack: these do not become
  * one, since a pack that is twice in an exclusive or is not in it. */
-#include "repository/parity.h"
+#include "repository/parity_settle.h"
 
+#include "base/arena.h"
 #include "base/log.h"
+#include "repository/chunk.h"
+#include "repository/common.h"
+#include "repository/format.h"
+#include "repository/internal.h"
+#include "repository/keys.h"
+#include "repository/pack.h"
+#include "repository/parity.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <stdlib.h>

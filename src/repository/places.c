@@ -1,10 +1,21 @@
 /* From a region to its object store, and from a project to its repository there. A project's data key is made from the
  * service's key and the project's id, the same in every region, so that two processes that are first at once make the
  * same; it is kept sealed, so that a new key of the service need only seal it anew. */
+#include "repository/places.h"
+
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "repository/common.h"
+#include "repository/crypt.h"
+#include "repository/format.h"
+#include "repository/index.h"
+#include "repository/internal.h"
+#include "repository/keys.h"
 #include "repository/parity.h"
+#include "repository/quota.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 #include "store/seal.h"
 
 #include <errno.h>

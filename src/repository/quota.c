@@ -1,7 +1,11 @@
 /* A bound for what one project takes in a region's repository: what is there stays, and can be restored; nothing is
  * added. Other processes' puts are seen with the next sweep. */
+#include "repository/quota.h"
+
 #include "base/log.h"
 #include "repository/internal.h"
+#include "repository/sweep.h"
+#include "repository/why.h"
 
 #include <errno.h>
 

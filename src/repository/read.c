@@ -1,10 +1,21 @@
 /* Reading snapshots: each chunk is authenticated as it is opened, each file's CRC-32C compared at its end. Chunks that
  * lie beside each other in a pack are fetched together. A pack that a sweep has just written anew is found in its new
  * place. */
+#include "repository/read.h"
+
 #include "base/arena.h"
 #include "base/crc32c.h"
 #include "base/pace.h"
+#include "repository/chunk.h"
+#include "repository/common.h"
+#include "repository/format.h"
+#include "repository/index.h"
+#include "repository/internal.h"
+#include "repository/manifest.h"
+#include "repository/pack.h"
 #include "repository/parity.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -2,8 +2,15 @@
  * positions. With secret.key and the objects alone the catalogue can be made again. A record is sealed with the
  * project's first key, which secret.key opens, also where the snapshot is sealed with a key of the project's own: it
  * says no more than the service's store does, and without it nobody could tell what such a snapshot is. */
+#include "repository/record.h"
+
 #include "base/arena.h"
+#include "repository/common.h"
+#include "repository/format.h"
 #include "repository/internal.h"
+#include "repository/keys.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <stdio.h>

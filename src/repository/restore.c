@@ -2,10 +2,18 @@
  * after the other: large ones first, so that none of them is left for the end, then the others in the order in which
  * they lie in the packs. A thread that finds no more files helps with a large one: batches are opened and written in
  * any order, and summed in theirs by the thread that took the file. */
+#include "repository/restore.h"
+
 #include "base/arena.h"
 #include "base/crc32c.h"
 #include "base/nolink.h"
-#include "repository/internal.h"
+#include "repository/chunk.h"
+#include "repository/common.h"
+#include "repository/format.h"
+#include "repository/index.h"
+#include "repository/manifest.h"
+#include "repository/read.h"
+#include "repository/why.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -15,9 +15,16 @@
  *  32 12  the key's id
  *  44  4  0
  *  48     sealed bytes, tag of 16 */
+#include "repository/sealed.h"
+
 #include "base/arena.h"
 #include "base/id.h"
+#include "repository/common.h"
+#include "repository/crypt.h"
+#include "repository/format.h"
 #include "repository/internal.h"
+#include "repository/keys.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <openssl/crypto.h>

@@ -8,11 +8,27 @@
  * A chunk that lies in several packs counts in the one that is marked most, so that after a crash between the writing
  * of a new pack and the deletion of the old one, the old one goes. An index is deleted before its pack: a pack without
  * an index is one whose put or deletion was cut off. Packs are touched only while nobody writes (lease.c). */
+#include "repository/sweep.h"
+
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "repository/chunk.h"
+#include "repository/common.h"
+#include "repository/format.h"
 #include "repository/idset.h"
+#include "repository/index.h"
+#include "repository/internal.h"
+#include "repository/keys.h"
+#include "repository/lease.h"
+#include "repository/manifest.h"
+#include "repository/pack.h"
 #include "repository/parity.h"
+#include "repository/parity_settle.h"
+#include "repository/quota.h"
+#include "repository/record.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <stdlib.h>

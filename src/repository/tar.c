@@ -1,6 +1,10 @@
 /* A snapshot as a tar: ustar, with a pax header in front of an entry whose path or length does not fit. */
+#include "repository/tar.h"
+
 #include "base/arena.h"
-#include "repository/internal.h"
+#include "repository/manifest.h"
+#include "repository/read.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -3,8 +3,14 @@
  *   wal/CLUSTER/INCARNATION/SET/TIMELINE/SEGMENT[.partial]
  *   wal/CLUSTER/INCARNATION/SET/TIMELINE.history
  *   wal/CLUSTER/INCARNATION/SET/seconds/HOUR */
+#include "repository/wal.h"
+
 #include "base/arena.h"
+#include "repository/format.h"
 #include "repository/internal.h"
+#include "repository/quota.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,7 @@
 /* Words about the thread's last failure, and names. */
-#include "repository/internal.h"
+#include "repository/why.h"
+
+#include "objects/objects.h"
 
 #include <ctype.h>
 #include <errno.h>

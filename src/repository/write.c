@@ -1,11 +1,27 @@
 /* Writing a snapshot. Files are read in blocks of 1 MB; each block's chunks are hashed, looked up together, and only
  * those that are new are compressed and sealed into the pack of the calling thread. No lock is held meanwhile: the
  * index is locked for the look-up, the writer's own list of new chunks when one is claimed. */
+#include "repository/write.h"
+
 #include "base/arena.h"
 #include "base/crc32c.h"
 #include "base/log.h"
 #include "base/pace.h"
+#include "repository/chunk.h"
+#include "repository/common.h"
+#include "repository/format.h"
+#include "repository/index.h"
+#include "repository/internal.h"
+#include "repository/keys.h"
+#include "repository/lease.h"
+#include "repository/manifest.h"
+#include "repository/pack.h"
 #include "repository/parity.h"
+#include "repository/places.h"
+#include "repository/quota.h"
+#include "repository/read.h"
+#include "repository/sealed.h"
+#include "repository/why.h"
 
 #include <errno.h>
 #include <fcntl.h>

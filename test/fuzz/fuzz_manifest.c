@@ -2,7 +2,10 @@
  * manifest, no path leads out of the directory, and written again it is the same files. */
 #include "fuzz.h"
 
-#include "repository/internal.h"
+#include "repository/chunk.h"
+#include "repository/format.h"
+#include "repository/manifest.h"
+#include "repository/pack.h"
 
 #include <stdlib.h>
 #include <string.h>

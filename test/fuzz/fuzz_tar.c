@@ -6,7 +6,8 @@
 #include "fuzz.h"
 
 #include "base/buf.h"
-#include "repository/internal.h"
+#include "repository/manifest.h"
+#include "repository/tar.h"
 
 #include <unistd.h>
 

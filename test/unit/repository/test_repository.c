@@ -1,6 +1,20 @@
 /* Snapshots into a repository and back: whole, shared, sparse, by many threads, as a tar, in another region; WAL. */
 #include "fixture.h"
+#include "repository/chunk.h"
+#include "repository/common.h"
+#include "repository/copy.h"
+#include "repository/crypt.h"
+#include "repository/format.h"
 #include "repository/internal.h"
+#include "repository/manifest.h"
+#include "repository/places.h"
+#include "repository/restore.h"
+#include "repository/sealed.h"
+#include "repository/sweep.h"
+#include "repository/tar.h"
+#include "repository/wal.h"
+#include "repository/why.h"
+#include "repository/write.h"
 
 #include <errno.h>
 #include <pthread.h>

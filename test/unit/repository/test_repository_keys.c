@@ -2,7 +2,19 @@
 #include "base/data_key.h"
 #include "base/log.h"
 #include "fixture.h"
+#include "repository/check.h"
+#include "repository/common.h"
+#include "repository/copy.h"
 #include "repository/internal.h"
+#include "repository/keys.h"
+#include "repository/manifest.h"
+#include "repository/places.h"
+#include "repository/restore.h"
+#include "repository/sealed.h"
+#include "repository/sweep.h"
+#include "repository/wal.h"
+#include "repository/why.h"
+#include "repository/write.h"
 
 #include <errno.h>
 

@@ -2,7 +2,19 @@
  * repair leaves the very bytes that were there; through sweeps too, wherever these are ended. */
 #include "base/log.h"
 #include "fixture.h"
+#include "repository/check.h"
+#include "repository/common.h"
+#include "repository/format.h"
+#include "repository/internal.h"
+#include "repository/manifest.h"
+#include "repository/pack.h"
 #include "repository/parity.h"
+#include "repository/parity_settle.h"
+#include "repository/places.h"
+#include "repository/restore.h"
+#include "repository/sweep.h"
+#include "repository/why.h"
+#include "repository/write.h"
 
 #include <dirent.h>
 #include <errno.h>
