@@ -3,10 +3,14 @@
  * Clusters that are shut are not waited for: no node of theirs takes clients. A mark in the store says so from their
  * creation, or the end of a pause, until the job that lets clients in is about to read what it will apply. So every
  * change is either seen by that job, or finds the mark gone and waits. */
-#include "api/clusters/clusters.h"
+#include "api/clusters/access.h"
 
-#include "api/clusters/jobs.h"
+#include "api/clusters/access_mark.h"
+#include "api/clusters/cluster.h"
+#include "api/clusters/missing.h"
+#include "api/clusters/store.h"
 #include "api/clusters/view.h"
+#include "api/clusters/wanted.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,7 +24,6 @@
 #include <stdlib.h>
 
 #define FAILED_AFTER 3 /* attempts */
-#define SHUT_REF "cluster_shut"
 
 /* A change that takes rights away has succeeded when nobody has them any more, and not before. */
 static void answer_send(const struct wait *w)
@@ -81,20 +84,6 @@ struct asking {
 	struct waited *waits; /* clusters to wait for */
 	size_t wait_count, wait_cap;
 };
-
-int access_is_shut(struct tx *tx, struct arena *a, struct str cluster_id, bool *ret_shut)
-{
-	struct str id;
-	int result = tx_ref_get(tx, a, SHUT_REF, cluster_id, &id);
-	*ret_shut = result == 0;
-	return result == -ENOENT ? 0 : result;
-}
-
-int access_shut_set(struct tx *tx, struct str cluster_id, bool shut)
-{
-	int result = shut ? tx_ref_put(tx, SHUT_REF, cluster_id, cluster_id) : tx_ref_delete(tx, SHUT_REF, cluster_id);
-	return result == -EEXIST || result == -ENOENT ? 0 : result;
-}
 
 /* Whether nodes of it may take clients. One that was paused before there was a mark has none. */
 static int may_run(struct tx *tx, struct arena *a, const struct cluster *cluster, bool *ret_may)
@@ -181,16 +170,6 @@ int access_changed_cluster(struct call *c, const struct cluster *cluster)
 	if (result == 0)
 		answer_hold(c, &k);
 	return result;
-}
-
-int access_retry_now(struct tx *tx, struct arena *a, struct str cluster_id)
-{
-	struct job job;
-	int result = tx_job_find(tx, a, ACCESS_JOB, cluster_id, &job);
-	if (result < 0 || job.failed || job.running)
-		return result == -ENOENT ? 0 : result;
-	job.due_ms = clock_now_ms();
-	return tx_job_ensure(tx, &job);
 }
 
 struct looking {

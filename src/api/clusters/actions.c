@@ -1,8 +1,16 @@
 /* What can be done to a cluster beside changing its description: other primaries, access for the vendor's employees,
  * the pin of the feature version, and the way from the shared tiers to larger ones. */
+#include "api/clusters/actions.h"
+
+#include "api/clusters/cluster.h"
+#include "api/clusters/flex.h"
 #include "api/clusters/forms.h"
 #include "api/clusters/jobs.h"
+#include "api/clusters/lifetime.h"
+#include "api/clusters/nodes.h"
+#include "api/clusters/refuse.h"
 #include "api/clusters/spec.h"
+#include "api/clusters/store.h"
 #include "api/clusters/update.h"
 #include "api/clusters/view.h"
 #include "api/kit/verbs.h"

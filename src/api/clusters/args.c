@@ -1,7 +1,9 @@
 /* Process arguments: settings of the database processes that a cluster's owner may set, and what they are to the
  * engine. What is about TLS is the cluster's own advancedConfiguration, shown in both places. */
-#include "api/clusters/jobs.h"
-#include "api/clusters/update.h"
+#include "api/clusters/args.h"
+
+#include "api/clusters/cluster.h"
+#include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "api/policies/policies.h"
 #include "trail/events.h"

@@ -1,7 +1,10 @@
 /* The project's CA. Made with the project's first cluster or certificate, for ten years. Two years before its end,
  * which is as long as what it signs can be valid, another takes its place; the old one is trusted until then. */
-#include "api/clusters/clusters.h"
+#include "api/clusters/authority.h"
 
+#include "api/clusters/cluster.h"
+#include "api/clusters/jobs.h"
+#include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "base/certs.h"
 #include "base/clock.h"

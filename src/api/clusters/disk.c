@@ -1,8 +1,13 @@
 /* Clusters whose disk is full. The engine refuses the writes; here it is told: an event when it begins and when it is
  * over, a header for whoever looks at the cluster, and numbers for the monitoring. */
-#include "api/clusters/clusters.h"
+#include "api/clusters/disk.h"
 
-#include "api/clusters/jobs.h"
+#include "api/clusters/cluster.h"
+#include "api/clusters/missing.h"
+#include "api/clusters/observe.h"
+#include "api/clusters/place.h"
+#include "api/clusters/store.h"
+#include "api/clusters/watch.h"
 #include "base/buf.h"
 #include "call/service.h"
 #include "hosts/hosts.h"

@@ -1,8 +1,13 @@
 /* Flex clusters: clusters like any other, of one small node, in a list of their own and with a form of their own. They
  * are kept in the clusters' form, with the provider FLEX; only here it is turned into theirs. A serverless instance,
  * which shared-tier clusters could once become, is one too. */
+#include "api/clusters/flex.h"
+
+#include "api/clusters/cluster.h"
 #include "api/clusters/forms.h"
+#include "api/clusters/nodes.h"
 #include "api/clusters/spec.h"
+#include "api/clusters/store.h"
 #include "api/clusters/update.h"
 #include "api/clusters/view.h"
 #include "api/kit/verbs.h"

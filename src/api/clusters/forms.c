@@ -2,6 +2,7 @@
  * here. */
 #include "api/clusters/forms.h"
 
+#include "api/clusters/nodes.h"
 #include "api/clusters/spec.h"
 #include "api/kit/verbs.h"
 

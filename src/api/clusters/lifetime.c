@@ -1,5 +1,9 @@
 /* Clusters that end by themselves: the oldest form says how many hours after its creation. The plan keeps the hours. */
-#include "api/clusters/jobs.h"
+#include "api/clusters/lifetime.h"
+
+#include "api/clusters/cluster.h"
+#include "api/clusters/missing.h"
+#include "api/clusters/store.h"
 #include "api/kit/temporary.h"
 #include "base/clock.h"
 #include "trail/events.h"

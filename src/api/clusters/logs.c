@@ -1,6 +1,9 @@
 /* A node's log as gzip, made while it is sent: a thread of its own reads the lines from the engine and packs them
  * (call/stream.h). */
-#include "api/clusters/jobs.h"
+#include "api/clusters/cluster.h"
+#include "api/clusters/observe.h"
+#include "api/clusters/refuse.h"
+#include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "call/places.h"

@@ -2,8 +2,12 @@
  * does it, only when something was written, and rests fifty times as long as it took. The page shows the last counts,
  * so that who asks for it, without credentials, costs the store nothing. Nodes come from the engine's memory. No label
  * names a cluster or a project: the page stays small, and tells strangers nothing. */
-#include "api/clusters/clusters.h"
+#include "api/clusters/metrics.h"
 
+#include "api/clusters/cluster.h"
+#include "api/clusters/disk.h"
+#include "api/clusters/orphans.h"
+#include "api/clusters/store.h"
 #include "base/clock.h"
 #include "hosts/hosts.h"
 #include "jobs/figures.h"

@@ -1,7 +1,9 @@
 /* Data that should be there and is not. The store notes what each part of a cluster was made with, when it was first
  * reached; the engine holds what it finds against that, and makes nothing anew that was made before. */
-#include "api/clusters/clusters.h"
+#include "api/clusters/missing.h"
 
+#include "api/clusters/cluster.h"
+#include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "trail/events.h"
 

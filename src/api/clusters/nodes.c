@@ -1,8 +1,9 @@
 /* From the specs of a cluster to its nodes. A node keeps its name as long as its shard, kind and region are still asked
  * for, so that scaling touches only what comes and goes. */
-#include "api/clusters/spec.h"
+#include "api/clusters/nodes.h"
 
-#include "api/clusters/clusters.h"
+#include "api/clusters/cluster.h"
+#include "api/clusters/spec.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 

@@ -1,6 +1,10 @@
 /* Clusters as their hosts see them. This host asks its engine; the nodes of a cluster that is elsewhere are asked from
  * its host, of all clusters of a project at once, so that a list takes one question to each host. */
-#include "api/clusters/clusters.h"
+#include "api/clusters/observe.h"
+
+#include "api/clusters/cluster.h"
+#include "api/clusters/place.h"
+#include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "base/id.h"
 #include "call/answer.h"

@@ -6,9 +6,11 @@
  * One that was found is a document (kind "orphan", id = the cluster's, parent = the host's):
  *
  *   {"name", "groupId", "nodes": 3, "running": 3, "end": true}     "end": the operator's word */
-#include "api/clusters/clusters.h"
+#include "api/clusters/orphans.h"
 
+#include "api/clusters/cluster.h"
 #include "api/clusters/jobs.h"
+#include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "base/log.h"
 #include "hosts/hosts.h"

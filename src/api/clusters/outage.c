@@ -1,8 +1,11 @@
 /* Outage simulation: a cluster's nodes in some regions go down, and come back when it is ended or its time is over. The
  * document says what is asked for; the cluster's job makes it so and moves the state on. */
-#include "api/clusters/jobs.h"
-#include "api/clusters/spec.h"
-#include "api/clusters/update.h"
+#include "api/clusters/outage.h"
+
+#include "api/clusters/cluster.h"
+#include "api/clusters/missing.h"
+#include "api/clusters/nodes.h"
+#include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/id.h"

@@ -2,8 +2,11 @@
  * plan has both, so that what was taken is given back as it was:
  *
  *   "host": "6740a1b2c3d4e5f601234567", "room": {"cores": 6, "memoryMB": 6144, "diskMB": 30720} */
-#include "api/clusters/clusters.h"
-#include "api/clusters/spec.h"
+#include "api/clusters/place.h"
+
+#include "api/clusters/cluster.h"
+#include "api/clusters/nodes.h"
+#include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "base/id.h"
 #include "hosts/hosts.h"

@@ -1,6 +1,9 @@
 /* Where clusters can be placed, how they scale, and whether a description would be taken. Regions and sizes come from
  * the schemas: there is no other list of them. */
+#include "api/clusters/cluster.h"
+#include "api/clusters/nodes.h"
 #include "api/clusters/spec.h"
+#include "api/clusters/store.h"
 #include "api/clusters/update.h"
 #include "api/kit/verbs.h"
 #include "api/projects/projects.h"

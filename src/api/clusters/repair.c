@@ -1,8 +1,10 @@
 /* What becomes of a cluster whose job has used up its attempts: it is tried again after a while, and after a longer one
  * each time, until the cause is gone (a disk that was full, a program that was missing) or something else is wanted.
  * The wait is a job of another subject, so that it holds up nothing that is asked of the cluster meanwhile. */
-#include "api/clusters/jobs.h"
+#include "api/clusters/repair.h"
 
+#include "api/clusters/cluster.h"
+#include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 

@@ -1,6 +1,10 @@
 /* Loads of the sample data set: a document to look at, and a job that does it. */
+#include "api/clusters/samples.h"
+
+#include "api/clusters/cluster.h"
 #include "api/clusters/jobs.h"
-#include "api/clusters/update.h"
+#include "api/clusters/refuse.h"
+#include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/id.h"

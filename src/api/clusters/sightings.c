@@ -1,6 +1,8 @@
 /* What engines have of clusters, told to the families that keep count of it. */
-#include "api/clusters/clusters.h"
-#include "api/clusters/spec.h"
+#include "api/clusters/sightings.h"
+
+#include "api/clusters/cluster.h"
+#include "api/clusters/nodes.h"
 
 int cluster_observed(struct tx *tx, struct arena *a, const struct service *s, const struct cluster *cluster,
                      const struct cluster_sighting *sighting)

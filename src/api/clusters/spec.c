@@ -2,7 +2,8 @@
  * so that a stored cluster says everything about itself. */
 #include "api/clusters/spec.h"
 
-#include "api/clusters/clusters.h"
+#include "api/clusters/cluster.h"
+#include "api/clusters/nodes.h"
 #include "api/kit/verbs.h"
 #include "base/id.h"
 

@@ -35,19 +35,8 @@ void cluster_check(const struct cluster_rules *rules, json_t *cluster, struct fa
 /* Shards of `old` keep their order, and new ones follow. */
 void cluster_sort(json_t *cluster, const json_t *old);
 
-/* The nodes: [{"name", "kind", "shard", "provider", "region", "size", "disk", "priority"}, ...]. Nodes of `old` that
- * are still wanted keep their names, first come first kept. search: the plan's, or NULL. A new array. */
-json_t *cluster_nodes(const json_t *cluster, const json_t *search, const json_t *old_nodes, const char *label);
-/* Number of nodes that the specs ask for, and `search` where it is not NULL, at most `most` + 1. */
-size_t cluster_node_count(const json_t *cluster, const json_t *search, size_t most);
-size_t cluster_shard_count(const json_t *cluster);
-/* From the array above to the engine's; `outage` names regions that shall be down: ["AWS/US_EAST_1", ...], or NULL. */
-size_t cluster_engine_nodes(const json_t *nodes, const json_t *outage, struct engine_node *ret_nodes, size_t max);
-
-/* A region of a shard, by their places; NULL. And how many nodes it has by one of hardware_fields. */
-const json_t *region_at(const json_t *cluster, size_t shard, size_t region);
-json_int_t region_nodes(const json_t *region, const char *field);
-
+/* Major version as a number; 0 when the text is none. names: NAME=MAJOR each, or NULL. */
+unsigned cluster_version(const struct option_texts *names, const json_t *cluster);
 /* What the first nodes of a shard are: of its electable nodes, where it has any. NULL: it says nothing of nodes. */
 const json_t *shard_hardware(const json_t *spec);
 

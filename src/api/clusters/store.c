@@ -1,8 +1,13 @@
 /* Keeping clusters. */
-#include "api/clusters/clusters.h"
+#include "api/clusters/store.h"
 
+#include "api/clusters/access_mark.h"
+#include "api/clusters/authority.h"
+#include "api/clusters/cluster.h"
 #include "api/clusters/connection_strings.h"
-#include "api/clusters/spec.h"
+#include "api/clusters/nodes.h"
+#include "api/clusters/place.h"
+#include "api/clusters/watch.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -257,4 +262,9 @@ int clusters_walk(struct tx *tx, doc_visit *visit, void *ctx)
 	for (size_t i = 0; r == 0 && i < KINDS; i++)
 		r = tx_walk_all(tx, kinds[i], visit, ctx);
 	return r;
+}
+
+bool cluster_is_worked_on(const struct cluster *cluster)
+{
+	return json_object_get(cluster->plan, "restoring") || json_object_get(cluster->plan, "indexing");
 }

@@ -2,7 +2,7 @@
 #ifndef STEWARD_API_CLUSTERS_UPDATE_H
 #define STEWARD_API_CLUSTERS_UPDATE_H
 
-#include "api/clusters/clusters.h"
+#include "api/clusters/cluster.h"
 
 /* Completes and checks a whole cluster in the current form; what is wrong goes to `faults`. */
 must_check int cluster_validate(struct call *c, json_t *body, const json_t *old, struct faults *faults);
@@ -17,8 +17,6 @@ must_check int cluster_delete(struct call *c, struct cluster *cluster);
 /* Changes a cluster: `patch` has fields of the current form. Writes the event, and asks for a job where one is
  * needed. */
 must_check int cluster_update_to(struct call *c, struct cluster *cluster, const json_t *patch);
-/* The same, and it is a flex cluster from then on: the body's providerSettings say where; or it stays where it is. */
-must_check int flex_become(struct call *c, struct cluster *cluster, json_t *patch);
 /* Of the verbs: makes or changes what the request says. In another form: by what makes one of the request, and what
  * gives its fields of the current form (a new value). */
 must_check int cluster_put(struct call *c, struct doc *d, const struct doc *old, json_t *document);

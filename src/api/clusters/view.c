@@ -2,10 +2,15 @@
  * have a value without being asked for. */
 #include "api/clusters/view.h"
 
-#include "api/clusters/clusters.h"
+#include "api/clusters/cluster.h"
+#include "api/clusters/disk.h"
 #include "api/clusters/forms.h"
-#include "api/clusters/jobs.h"
+#include "api/clusters/lifetime.h"
+#include "api/clusters/nodes.h"
+#include "api/clusters/outage.h"
+#include "api/clusters/samples.h"
 #include "api/clusters/spec.h"
+#include "api/clusters/store.h"
 #include "api/clusters/update.h"
 #include "api/kit/verbs.h"
 #include "base/id.h"

@@ -2,7 +2,7 @@
 #ifndef STEWARD_API_CLUSTERS_VIEW_H
 #define STEWARD_API_CLUSTERS_VIEW_H
 
-#include "api/clusters/clusters.h"
+#include "api/clusters/cluster.h"
 
 /* Writes the entity with its links to c->out. */
 must_check int cluster_write(struct call *c, const struct doc *d);

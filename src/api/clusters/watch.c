@@ -6,9 +6,12 @@
  * What was told is a document beside the cluster, so that the cluster's own revision stays:
  *
  *   {"nodes": {"ab12cd-shard-00-00": {"ends": 1, "down": false}}, "sets": {"0": {"term": 2, "failovers": 1}}} */
-#include "api/clusters/clusters.h"
+#include "api/clusters/watch.h"
 
-#include "api/clusters/jobs.h"
+#include "api/clusters/cluster.h"
+#include "api/clusters/nodes.h"
+#include "api/clusters/sightings.h"
+#include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/log.h"

@@ -114,7 +114,7 @@ static void sight_complete(struct call *c, struct sight *s)
 	measured_clip(c->service, &of, s->window.level, &s->from_ms, &s->to_ms);
 }
 
-static int cluster_nodes(struct call *c, struct sight *s)
+static int sight_nodes(struct call *c, struct sight *s)
 {
 	struct str view = call_path(c, "clusterView");
 	struct cluster_status status;
@@ -143,7 +143,7 @@ static int sight_make(struct call *c, struct sight *s)
 		s->node_count = 1;
 		result = process_find(c, &s->cluster, s->nodes);
 	} else {
-		result = cluster_nodes(c, s);
+		result = sight_nodes(c, s);
 	}
 	if (result == 0)
 		result = window_read_open(c, &s->window);

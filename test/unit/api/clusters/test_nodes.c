@@ -2,6 +2,7 @@
 #include "check.h"
 #include "quoted.h"
 
+#include "api/clusters/nodes.h"
 #include "api/clusters/spec.h"
 
 #define REGION(name, priority, electable, read_only, analytics)                                          \

@@ -1,9 +1,15 @@
 /* Clusters: create, list, get, update, delete, status. A call writes what is wanted and asks for a job in the same
  * transaction; the answer shows the state from then on. */
-#include "api/clusters/forms.h"
-#include "api/clusters/jobs.h"
-#include "api/clusters/spec.h"
 #include "api/clusters/update.h"
+
+#include "api/clusters/cluster.h"
+#include "api/clusters/forms.h"
+#include "api/clusters/lifetime.h"
+#include "api/clusters/nodes.h"
+#include "api/clusters/place.h"
+#include "api/clusters/refuse.h"
+#include "api/clusters/spec.h"
+#include "api/clusters/store.h"
 #include "api/clusters/view.h"
 #include "api/kit/verbs.h"
 #include "api/policies/policies.h"
@@ -12,12 +18,6 @@
 #include <errno.h>
 
 #define VERSIONS_MAX 16
-
-int cluster_not_offered(struct call *c)
-{
-	return call_fail(c, 501, "NOT_IMPLEMENTED", "The engine %s, which runs the databases, does not offer %s.",
-	                 c->service->engine, c->op->id);
-}
 
 int cluster_validate(struct call *c, json_t *body, const json_t *old, struct faults *faults)
 {
@@ -80,22 +80,6 @@ int cluster_create(struct call *c, const char *kind, json_t *body, bool independ
 	event_field(c, "clusterName", cluster.doc.name);
 	*ret_cluster = cluster;
 	return 0;
-}
-
-int cluster_refuse_deleting(struct call *c, const struct cluster *cluster)
-{
-	if (!cluster_is(cluster, "DELETING"))
-		return 0;
-	return call_fail_about(c, 409, "CLUSTER_ALREADY_REQUESTED_DELETION", cluster->doc.name,
-	                       "The cluster \"%.*s\" is being deleted.", STR_ARG(cluster->doc.name));
-}
-
-int cluster_refuse_paused(struct call *c, const struct cluster *cluster)
-{
-	if (!json_is_true(json_object_get(cluster->body, "paused")))
-		return 0;
-	return call_fail_about(c, 409, "CANNOT_UPDATE_PAUSED_CLUSTER", cluster->doc.name,
-	                       "The cluster \"%.*s\" is paused. Resume it first.", STR_ARG(cluster->doc.name));
 }
 
 /* Whether the engine has something to do. */
