@@ -56,6 +56,17 @@ struct engine_index {
 	unsigned most_seconds;              /* that all of it may take */
 };
 
+/* An index that a build has made, or left, and that is nobody's: a restore brought it back, or a service was killed. */
+#define ENGINE_STRAYS_MAX 50
+struct engine_index_stray {
+	const char *database, *id; /* of the build */
+	bool built;                /* drop() takes it away, else clean() */
+};
+struct engine_index_strays {
+	struct engine_index_stray list[ENGINE_STRAYS_MAX];
+	size_t count;
+};
+
 /* Errors beside the usual: -EINVAL: it cannot be built so; *ret_why says why, and of check() *ret_field names the field
  * of the API's request. -EEXIST is the same when the name is taken. Texts are static or in the arena. */
 struct engine_index_ops {
@@ -76,6 +87,10 @@ struct engine_index_ops {
 	/* Whether a search index that was built still answers queries: 1 or 0. check() tells why it does not, or that
 	 * it can be built again. -EAGAIN: the database does not answer now. A few seconds at most. */
 	int (*look)(struct engine *e, const struct engine_index *want, struct arena *a);
+	/* What builds have left in any of the cluster's databases, also those that are under way: who wants strays
+	 * alone looks afterwards whether there are such. NULL: an engine of this kind has none. */
+	int (*strays)(struct engine *e, const char *cluster_id, struct arena *a,
+	              struct engine_index_strays *ret_strays);
 };
 
 #endif

@@ -234,6 +234,98 @@ def engine(world):
 	return c
 
 
+def functions(world):
+	return {r[0] for r in world.sql("select proname from pg_proc p where pronamespace = 'steward_search'::regnamespace and not exists ("
+					"select from pg_depend where classid = 'pg_proc'::regclass and objid = p.oid and deptype = 'e')")}
+
+
+def test_newer_functions_beside_what_stands_on_the_old(world):
+	"""Views of a tenant's keep no newer functions out, and go on: with the new one where it is called the same way, else with the old."""
+	current = functions(world)
+	world.sql("create view counted as select steward_search.count('main', '%s') as n" % json.dumps(TEXT))
+	want = world.sql('select n from counted')
+	with contextlib.closing(engine(world)) as c, c.cursor() as cursor:
+		cursor.execute("drop function steward_search.explain(text, jsonb, jsonb); create function steward_search.explain(text, jsonb, o jsonb "
+			       "default '{}') returns text language sql as $$ select 'as of old' $$")
+		cursor.execute("create function steward_search.facets(text, jsonb) returns text language sql as $$ select 'with less' $$")
+		cursor.execute("create function steward_search.outdated() returns text language sql as $$ select 'outdated' $$")
+		cursor.execute("create function steward_search.unused() returns text language sql as $$ select 'unused' $$")
+		world.sql("create view explained as select steward_search.explain('main', '{}') as e, steward_search.outdated() as o, "
+			  "steward_search.facets('main', '{}') as f")
+		cursor.execute("comment on schema steward_search is 'search 0'")
+		version = "select obj_description('steward_search'::regnamespace, 'pg_namespace')"
+		until(lambda: world.sql(version) != [('search 0',)], 60, 'the newer functions')
+	assert world.sql('select n from counted') == want
+	assert world.sql('select e, o, f from explained') == [('as of old', 'outdated', 'with less')]
+	more = functions(world) - current
+	assert len(more) == 3 and {n.split('_')[0] for n in more} == {'explain', 'facets', 'outdated'}, more
+	assert current <= functions(world)
+	assert world.sql('select steward_search.explain(%s, %s)', 'main', json.dumps(TEXT))[0][0][0]['Plan']
+	assert world.get(world.articles)['status'] == 'READY'
+	world.sql('drop view explained, counted')
+
+
+def test_strays(world):
+	"""What builds have left that nobody knows of goes, in all databases; what is a tenant's own stays."""
+	ids = ['%024x' % n for n in range(1, 5)]
+	world.sql('create table strewn(word text)')
+	world.sql('create database beside')
+	with contextlib.closing(world.cluster.connect(database='beside')) as c, c.cursor() as cursor:
+		cursor.execute('create table strewn(word text)')
+		cursor.execute('create index steward_build_%s on strewn(word)' % ids[0])
+	with contextlib.closing(engine(world)) as c, c.cursor() as cursor:
+		cursor.execute('create index steward_build_%s on strewn(word)' % ids[1])
+		cursor.execute("update pg_index set indisvalid = false where indexrelid = 'steward_build_%s'::regclass" % ids[1])
+		cursor.execute('create index steward_search_%s on strewn(word)' % ids[2])
+		cursor.execute("comment on index steward_search_%s is 'built by Steward (%s)'" % (ids[2], ids[2]))
+		cursor.execute('create index steward_search_%s on strewn(word)' % ids[3])
+	def left(database):
+		with contextlib.closing(world.cluster.connect(database=database)) as c, c.cursor() as cursor:
+			cursor.execute("select relname from pg_class where relkind = 'i' and relname ~ '0{16}'")
+			return {r[0] for r in cursor.fetchall()}
+	until(lambda: not left('beside') and len(left('postgres')) == 1, 150, 'the end of the strays')
+	assert left('postgres') == {'steward_search_' + ids[3]}
+	assert world.count('main', TEXT) > 0
+	world.sql('drop table strewn')
+
+
+def test_a_snapshot_in_the_middle_of_a_build(world):
+	"""What it had under way goes after it was restored, and the index is as it is wanted by now."""
+	cluster = world.place.cluster('brief', backupEnabled=True, **shape(1)).settled()
+	base = cluster.path + '/search/indexes'
+	cluster.ask("create table words(word text, other text); insert into words select 'amber', 'cedar' from generate_series(1, 100)")
+	names = lambda: [r[0] for r in cluster.ask("select relname from pg_class where relname ~ '^steward_(search|build)_' and relkind = 'i'")]
+	defined = lambda field: {'mappings': {'fields': {field: {'type': 'string'}}}}
+	index = ok(world.server.post(base, json={'name': 'brief', 'database': 'postgres', 'collectionName': 'words', 'type': 'search',
+						 'definition': defined('word')}), 201)['indexID']
+	place = '%s/%s' % (base, index)
+	reached = lambda state: until(lambda: ok(world.server.get(place))['status'] == state, 240, state)
+	reached('READY')
+	with contextlib.closing(cluster.connect()) as c, c.cursor() as cursor:
+		cursor.execute("begin; insert into words values ('amber', 'cedar')")
+		ok(world.server.patch(place, json={'definition': defined('other')}))
+		until(lambda: len(names()) == 2, 60, 'the staged index')
+		snapshot = ok(world.server.post(cluster.path + '/backup/snapshots', json={}))['id']
+		until(lambda: ok(world.server.get('%s/backup/snapshots/%s' % (cluster.path, snapshot)))['status'] == 'completed', 120, 'the snapshot')
+		cursor.execute('commit')
+	reached('FAILED')  # it has waited for the transaction for longer than it may
+	ok(world.server.patch(place, json={'definition': defined('other')}))
+	reached('READY')
+	until(lambda: len(names()) == 1, 60, 'the end of the old index')
+	body = {'deliveryType': 'automated', 'snapshotId': snapshot, 'targetClusterName': 'brief', 'targetGroupId': world.server.group}
+	job = ok(world.server.post(cluster.path + '/backup/restoreJobs', json=body))['id']
+	until(lambda: ok(world.server.get('%s/backup/restoreJobs/%s' % (cluster.path, job))).get('finishedAt'), 240, 'the restore')
+	cluster.settled()
+	query = json.dumps({'text': {'query': 'cedar', 'path': 'other'}})
+	def right():
+		try:
+			return len(names()) == 1 and cluster.ask("select steward_search.count('brief', '%s')" % query) == [(100,)]
+		except psycopg2.Error:
+			return False
+	until(right, 240, 'the index as it is wanted')
+	cluster.delete()
+
+
 def test_a_row_of_another_cluster(world):
 	"""A restored database says what another cluster's index was: the new one of that name is the only one."""
 	world.sql('create table restored(word text)')

@@ -2,7 +2,8 @@
  *
  * A build is done by the builder of all indexes (engine/index.h), under its id, beside the index that answers queries.
  * In the database both change places in one step; then the document says so, and another job drops the old one. The
- * builds of a cluster, of whatever index, run one after the other; the deletion of an index waits for its own.
+ * builds of a cluster, of whatever index, run one after the other; the deletion of an index waits for its own. However
+ * often an index is changed, it has one build under way and one that waits, which takes the newest definition.
  *
  * While a cluster has search indexes, each is looked at every few seconds: an index whose table or column was dropped
  * answers no more queries, and is built anew when it can be. */
@@ -23,6 +24,7 @@
 #define DROP_AGAIN_MS 5000
 #define PAUSED_MS 60000
 #define REBUILD_MS 600000
+#define STRAYS_MS 60000
 #define ATTEMPTS 10
 
 /* The same as of other indexes: one after the other. */
@@ -87,24 +89,42 @@ static int job_ask(struct tx *tx, struct arena *a, const char *kind, const struc
 	return tx_job_add(tx, &job);
 }
 
-int search_build_ask(struct tx *tx, struct arena *a, const struct cluster *cluster, struct str index_id, json_t *body)
+static int watch_ensure(struct tx *tx, struct arena *a, const struct cluster *cluster)
 {
-	json_t *staged = json_object();
-	struct str id = id_make(a);
-	json_put_str(staged, "id", id);
-	json_put(staged, "definition", json_deep_copy(json_object_get(body, "latestDefinition")));
-	json_put(staged, "definitionVersion", json_deep_copy(json_object_get(body, "latestDefinitionVersion")));
-	json_put_z(staged, "status", "PENDING");
-	json_put(body, "staged", staged);
 	struct job watch = {.kind = STR(LOOK_JOB),
 	                    .subject = watch_of(a, cluster->doc.id),
 	                    .host = cluster_host(cluster),
 	                    .tenant = cluster->doc.parent,
 	                    .due_ms = clock_now_ms() + WATCH_MS};
-	int r = tx_job_ensure(tx, &watch);
-	json_t *args = args_make(a, index_id, id);
-	json_put(args, "made", json_deep_copy(staged));
-	return r < 0 ? r : job_ask(tx, a, BUILD_JOB, cluster, args);
+	return tx_job_ensure(tx, &watch);
+}
+
+static bool is_waiting(const json_t *staged)
+{
+	return str_is(json_field(staged, "status"), "PENDING");
+}
+
+static void latest_take(json_t *staged, const json_t *body)
+{
+	json_put(staged, "definition", json_deep_copy(json_object_get(body, "latestDefinition")));
+	json_put(staged, "definitionVersion", json_deep_copy(json_object_get(body, "latestDefinitionVersion")));
+}
+
+int search_build_ask(struct tx *tx, struct arena *a, const struct cluster *cluster, struct str index_id, json_t *body)
+{
+	json_t *staged = json_object_get(body, "staged");
+	if (staged && is_waiting(staged)) {
+		latest_take(staged, body);
+		return 0;
+	}
+	staged = json_object();
+	struct str id = id_make(a);
+	json_put_str(staged, "id", id);
+	latest_take(staged, body);
+	json_put_z(staged, "status", "PENDING");
+	json_put(body, "staged", staged);
+	int r = watch_ensure(tx, a, cluster);
+	return r < 0 ? r : job_ask(tx, a, BUILD_JOB, cluster, args_make(a, index_id, id));
 }
 
 int search_delete_ask(struct tx *tx, struct arena *a, const struct cluster *cluster, struct doc *d)
@@ -212,15 +232,27 @@ static int event_tell(struct tx *tx, struct job_run *r, const struct work *w, co
 
 /* --- building */
 
+/* What the job has taken is what it builds, unless a newer definition came between: then it takes that. */
 static int begun_save(struct tx *tx, struct job_run *r)
 {
 	struct work w;
 	int result = work_again(tx, r, &w);
 	json_t *staged = result == 0 ? staged_of(&w) : NULL;
-	if (!staged)
+	if (!staged || !json_equal(staged, json_object_get(doc_json(r->arena, r->job.args), "made")))
 		return result == -ENOENT ? 0 : result;
 	json_put_z(staged, "status", "BUILDING");
 	return work_save(tx, r, &w);
+}
+
+/* A build that waits has the newest definition in its document. From its first step on the job has its own copy, which
+ * it goes on with to the end, whatever becomes of the document. */
+static int build_begin(struct job_run *r, const json_t *staged)
+{
+	json_t *args = json_clone(r->arena, doc_json(r->arena, r->job.args));
+	json_put(args, "made", json_deep_copy(staged));
+	r->job.args = json_text(r->arena, args);
+	r->save = begun_save;
+	return JOB_STEP;
 }
 
 /* The build takes the place of the one before, which is dropped then; also when another definition waits by now. */
@@ -281,14 +313,14 @@ static int build_step(struct job_run *r)
 	/* One that nobody wants any more is not begun; one that was begun goes on to its end. */
 	if ((!staged || json_flag(w.body, "deleting")) && !r->job.progress.n)
 		return JOB_DONE;
+	if (staged && is_waiting(staged))
+		return build_begin(r, staged);
 	search_want_make(r->arena, w.cluster.doc.id, w.body, made, &want);
 	want.index.wait_seconds = s->index_wait_seconds;
 	want.index.most_seconds = s->index_limit_seconds;
 	result = s->engine_ops->index->build(s->engine_state, &want.index, &p, r->arena, &r->why);
-	if (result == -EAGAIN) {
-		r->save = !staged || str_is(json_field(staged, "status"), "BUILDING") ? NULL : begun_save;
+	if (result == -EAGAIN)
 		return job_later(r, p.again_ms);
-	}
 	if (result < 0)
 		return result == -EINVAL ? JOB_FAILED : result;
 	r->save = built_save;
@@ -451,6 +483,73 @@ static int sights_save(struct tx *tx, struct job_run *r)
 	return result == -ENOENT ? 0 : result;
 }
 
+/* --- what a restore brings back */
+
+/* Of any index, whoever asked for it: what was found before may be what it is at. */
+static bool is_worked_on(struct job_run *r, struct str cluster_id)
+{
+	struct job job;
+	tx_begin_read(r->reader);
+	int result = tx_job_of(r->reader, r->arena, work_of(r->arena, cluster_id), &job);
+	job_read_end(r);
+	return result != -ENOENT && (result < 0 || !job.failed);
+}
+
+static int stray_drop(struct job_run *r, struct str cluster_id, const struct engine_index_stray *stray)
+{
+	const struct service *s = r->ctx;
+	const struct engine_index_ops *ops = s->engine_ops->index;
+	struct engine_search search = {.id = "", .name = "", .definition = "{}", .place = ""};
+	struct engine_index want = {.cluster_id = arena_z(r->arena, cluster_id),
+	                            .id = stray->id,
+	                            .database = stray->database,
+	                            .table = "",
+	                            .name = arena_printf(r->arena, "steward_search_%s", stray->id).p,
+	                            .search = &search,
+	                            .wait_seconds = s->index_wait_seconds};
+	const char *why = NULL;
+	int result = (stray->built ? ops->drop : ops->clean)(s->engine_state, &want, r->arena, &why);
+	if (result < 0)
+		log_debug("cluster %s: an index that is nobody's stays for now: %s", want.cluster_id, why ? why : "");
+	return result;
+}
+
+/* A snapshot that was taken in the middle of a build has its index, and one that is older has those that were replaced
+ * since. What cannot be dropped now is tried again with the next look. */
+static int strays_drop(struct job_run *r, struct str cluster_id)
+{
+	const struct service *s = r->ctx;
+	struct engine_index_strays *found = arena_new_array(r->arena, struct engine_index_strays, 1);
+	if (!s->engine_ops->index->strays)
+		return 0;
+	int result = s->engine_ops->index->strays(s->engine_state, arena_z(r->arena, cluster_id), r->arena, found);
+	if (result < 0 || !found->count || is_worked_on(r, cluster_id))
+		return result;
+	for (size_t i = 0; result == 0 && i < found->count; i++)
+		result = stray_drop(r, cluster_id, &found->list[i]);
+	return result;
+}
+
+/* All databases are looked through at times, and when something has happened to an index. */
+static void strays_look(struct job_run *r, struct str cluster_id, bool at_once)
+{
+	json_t *args = json_clone(r->arena, doc_json(r->arena, r->job.args));
+	if (!at_once && clock_now_ms() - json_number(args, "strays") < STRAYS_MS)
+		return;
+	if (strays_drop(r, cluster_id) < 0)
+		return;
+	json_put(args, "strays", json_integer(clock_now_ms()));
+	r->job.args = json_text(r->arena, args);
+}
+
+/* Of a cluster without indexes: what is left of those that it had. */
+static int last_look(struct job_run *r, const struct cluster *cluster)
+{
+	if (json_flag(cluster->body, "paused") || strays_drop(r, cluster->doc.id) == 0)
+		return JOB_DONE;
+	return job_later(r, clock_now_ms() + WATCH_MS);
+}
+
 static int look_step(struct job_run *r)
 {
 	const struct service *s = r->ctx;
@@ -463,13 +562,17 @@ static int look_step(struct job_run *r)
 	if (result == 0)
 		result = tx_list_all(r->reader, r->arena, SEARCH_INDEX_KIND, cluster.doc.id, &docs, &count);
 	job_read_end(r);
-	if (result == -ENOENT || (result == 0 && (!count || cluster_is(&cluster, "DELETING") || !s->engine_ops->index)))
+	if (result == -ENOENT || (result == 0 && (cluster_is(&cluster, "DELETING") || !s->engine_ops->index)))
 		return JOB_DONE;
 	if (result < 0)
 		return result;
+	if (!count)
+		return last_look(r, &cluster);
 	sights->count = 0;
 	for (size_t i = 0; i < count && !json_flag(cluster.body, "paused"); i++)
 		index_look(r, cluster.doc.id, &docs[i], sights);
+	if (!json_flag(cluster.body, "paused"))
+		strays_look(r, cluster.doc.id, sights->count > 0);
 	r->save = sights->count ? sights_save : NULL;
 	r->save_ctx = sights;
 	return job_later(r, clock_now_ms() + WATCH_MS);
@@ -496,4 +599,11 @@ static int removed(struct tx *tx, struct arena *a, const struct cluster *cluster
 	return r < 0 ? r : tx_jobs_cancel(tx, LOOK_JOB, watch_of(a, cluster->doc.id));
 }
 
-const struct cluster_part search_part = {.removed = removed, .links = search_nodes_link};
+/* A cluster that was restored is looked through, also when it has no index: its data is another's (api/restores). */
+static int changed(struct tx *tx, struct arena *a, const struct cluster *cluster)
+{
+	bool restored = json_object_get(cluster->plan, "incarnation") && !json_object_get(cluster->plan, "made");
+	return restored && !cluster_is(cluster, "DELETING") ? watch_ensure(tx, a, cluster) : 0;
+}
+
+const struct cluster_part search_part = {.changed = changed, .removed = removed, .links = search_nodes_link};

@@ -21,7 +21,7 @@
 
 #include "engine/postgres/model/model.h"
 
-#define VERSION "search 2"
+#define VERSION "search 3"
 
 const char pg_search_version[] = VERSION;
 
@@ -32,10 +32,6 @@ const char *const pg_search_sql[] = {
 	"  execute format('alter schema %I rename to %I', x.nspname, 'not_' || left(x.nspname, 40) || '_' || x.oid);\n"
 	"end loop;\n"
 	"create schema if not exists steward_search;\n"
-	"for x in select p.oid::regprocedure f from pg_proc p where pronamespace = 'steward_search'::regnamespace and not exists (select from pg_depend\n"
-	"  where classid = 'pg_proc'::regclass and objid = p.oid and deptype = 'e') loop\n"
-	"  execute format('drop function %s', x.f);\n"
-	"end loop;\n"
 	"for x in select e from unnest('{pg_trgm,btree_gin}'::text[]) e except select extname from pg_extension loop\n"
 	"  execute format('create extension %I schema steward_search', x.e);\n"
 	"end loop;\n"
@@ -48,12 +44,12 @@ const char *const pg_search_sql[] = {
 	"end if;\n"
 	"grant usage on schema steward_search to public;\n"
 	"end $$",
-	"create function steward_search.fail(place text, why text) returns void language plpgsql immutable set "
+	"create or replace function steward_search.fail(place text, why text) returns void language plpgsql immutable set "
 	"search_path = pg_catalog, pg_temp as $f$\n"
 	"begin\n"
 	"raise invalid_parameter_value using message = format('%s: %s', left(place, 300), left(why, 600));\n"
 	"end $f$;\n",
-	"create function steward_search.only_keys(q jsonb, known text[], place text) returns void language "
+	"create or replace function steward_search.only_keys(q jsonb, known text[], place text) returns void language "
 	"plpgsql immutable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare k text;\n"
 	"begin\n"
@@ -62,7 +58,7 @@ const char *const pg_search_sql[] = {
 	"select x into k from jsonb_object_keys(q) x where x <> all (known) order by x limit 1;\n"
 	"if found then perform steward_search.fail(place || '.' || k, 'is not supported'); end if;\n"
 	"end $f$;\n",
-	"create function steward_search.value(f jsonb, alias text) returns text language sql immutable set "
+	"create or replace function steward_search.value(f jsonb, alias text) returns text language sql immutable set "
 	"search_path = pg_catalog, pg_temp as $f$\n"
 	"select case when not (f->>'json')::bool then format('%s%I', alias, f->>'column')\n"
 	"  when f->'steps' = '[]' then format('%s%I', alias, f->>'column')\n"
@@ -72,14 +68,14 @@ const char *const pg_search_sql[] = {
 	"      case f->>'type' when 'number' then 'number' when 'boolean' then 'boolean' else 'string' end || "
 	"'\")') end\n"
 	"$f$;\n",
-	"create function steward_search.plain(f jsonb, alias text) returns text language sql immutable set "
+	"create or replace function steward_search.plain(f jsonb, alias text) returns text language sql immutable set "
 	"search_path = pg_catalog, pg_temp as $f$\n"
 	"select case when f->>'type' in ('number', 'date', 'boolean') then v\n"
 	"  when f->>'type' = 'autocomplete' or (f->>'lower')::bool then format('lower((%s)::text)', v) else "
 	"format('(%s)::text', v) end\n"
 	"from steward_search.value(f, alias) v\n"
 	"$f$;\n",
-	"create function steward_search.expression(f jsonb, alias text) returns text language sql immutable set "
+	"create or replace function steward_search.expression(f jsonb, alias text) returns text language sql immutable set "
 	"search_path = pg_catalog, pg_temp as $f$\n"
 	"select case\n"
 	"  when f->>'type' = 'string' and (f->>'json')::bool then\n"
@@ -93,7 +89,7 @@ const char *const pg_search_sql[] = {
 	"  else format('left(%s, 500)', steward_search.plain(f, alias)) end\n"
 	"from steward_search.value(f, alias) v\n"
 	"$f$;\n",
-	"create function steward_search.index_key(f jsonb, words text, trees text) returns text language sql "
+	"create or replace function steward_search.index_key(f jsonb, words text, trees text) returns text language sql "
 	"immutable set search_path = pg_catalog, pg_temp as $f$\n"
 	"select format('(%s) ', steward_search.expression(f, '')) || case\n"
 	"  when f->>'type' = 'string' then 'pg_catalog.tsvector_ops'\n"
@@ -103,7 +99,7 @@ const char *const pg_search_sql[] = {
 	"'_ops')\n"
 	"  else format('%I.text_ops', trees) end\n"
 	"$f$;\n",
-	"create function steward_search.changed_columns(rel oid, fields jsonb) returns text language sql stable "
+	"create or replace function steward_search.changed_columns(rel oid, fields jsonb) returns text language sql stable "
 	"set search_path = pg_catalog, pg_temp as $f$\n"
 	"select string_agg(f->>'path', ', ') from jsonb_array_elements(fields) f where not exists (select from "
 	"pg_attribute a join pg_type y\n"
@@ -111,7 +107,7 @@ const char *const pg_search_sql[] = {
 	"= 'r' and a.attname = f->>'column'\n"
 	"  and not a.attisdropped and y.typname = f->>'typname' and y.typnamespace = 'pg_catalog'::regnamespace)\n"
 	"$f$;\n",
-	"create function steward_search.look(index text) returns jsonb language plpgsql volatile set search_path "
+	"create or replace function steward_search.look(index text) returns jsonb language plpgsql volatile set search_path "
 	"= pg_catalog, pg_temp as $f$\n"
 	"declare i record; c record; n bigint; bad text;\n"
 	"begin\n"
@@ -146,7 +142,7 @@ const char *const pg_search_sql[] = {
 	"return jsonb_build_object('rel', i.rel::bigint, 'schema', c.nspname, 'table', c.relname, 'fields', "
 	"i.fields);\n"
 	"end $f$;\n",
-	"create function steward_search.prepared(index text, query jsonb, out ix jsonb, out cond text, out score "
+	"create or replace function steward_search.prepared(index text, query jsonb, out ix jsonb, out cond text, out score "
 	"text, out relation text) language plpgsql volatile set search_path = pg_catalog, pg_temp as $f$\n"
 	"begin\n"
 	"if query is null or length(query::text) > 200000 then perform steward_search.fail('query', 'must have "
@@ -156,7 +152,7 @@ const char *const pg_search_sql[] = {
 	"relation := format('only %I.%I t', ix->>'schema', ix->>'table');\n"
 	"cond := format('t.tableoid = %s and %s', ix->>'rel', cond);\n"
 	"end $f$;\n",
-	"create function steward_search.shown(ix jsonb, project jsonb) returns text language plpgsql stable set "
+	"create or replace function steward_search.shown(ix jsonb, project jsonb) returns text language plpgsql stable set "
 	"search_path = pg_catalog, pg_temp as $f$\n"
 	"declare p text; list text;\n"
 	"begin\n"
@@ -176,7 +172,7 @@ const char *const pg_search_sql[] = {
 	"return coalesce(format('(select jsonb_object_agg(k, v) from (values %s) steward_x(k, v))', list), "
 	"'''{}''::jsonb');\n"
 	"end $f$;\n",
-	"create function steward_search.terms(ix jsonb, q jsonb, path text, f jsonb) returns tsquery language "
+	"create or replace function steward_search.terms(ix jsonb, q jsonb, path text, f jsonb) returns tsquery language "
 	"plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare k text; part jsonb; found_of tsquery; one tsquery;\n"
 	"begin\n"
@@ -199,13 +195,13 @@ const char *const pg_search_sql[] = {
 	"end loop;\n"
 	"return found_of;\n"
 	"end $f$;\n",
-	"create function steward_search.lit(headline text) returns jsonb language sql immutable set search_path "
+	"create or replace function steward_search.lit(headline text) returns jsonb language sql immutable set search_path "
 	"= pg_catalog, pg_temp as $f$\n"
 	"select coalesce(jsonb_agg(jsonb_build_object('value', x[2], 'type', case when x[1] = '' then 'text' "
 	"else 'hit' end) order by n), '[]') from\n"
 	"  regexp_matches(headline, '(\\x01?)([^\\x01\\x02]+)\\x02?', 'g') with ordinality m(x, n)\n"
 	"$f$;\n",
-	"create function steward_search.highlighted(ix jsonb, q jsonb, h jsonb) returns text language plpgsql "
+	"create or replace function steward_search.highlighted(ix jsonb, q jsonb, h jsonb) returns text language plpgsql "
 	"stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare f jsonb; list text; t tsquery;\n"
 	"begin\n"
@@ -224,7 +220,7 @@ const char *const pg_search_sql[] = {
 	"return case when list is null then '''[]''::jsonb' else format('(select coalesce(jsonb_agg(v), ''[]'') "
 	"from (values %s) steward_x(v) where v is not null)', list) end;\n"
 	"end $f$;\n",
-	"create function steward_search.statement(index text, query jsonb, options jsonb) returns text language "
+	"create or replace function steward_search.statement(index text, query jsonb, options jsonb) returns text language "
 	"plpgsql volatile set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare p record; most jsonb := coalesce(options->'limit', '10'); skip jsonb := "
 	"coalesce(options->'skip', '0');\n"
@@ -241,13 +237,13 @@ const char *const pg_search_sql[] = {
 	"options->'highlight'), p.score, p.relation, p.cond, trunc(most::numeric), trunc(skip::numeric), "
 	"p.relation);\n"
 	"end $f$;\n",
-	"create function steward_search.query(index text, query jsonb, options jsonb default '{}') returns "
+	"create or replace function steward_search.query(index text, query jsonb, options jsonb default '{}') returns "
 	"table(tuple tid, score float8, document jsonb, highlights jsonb) language plpgsql volatile rows 10 set "
 	"search_path = pg_catalog, pg_temp as $f$\n"
 	"begin\n"
 	"return query execute steward_search.statement(index, query, options);\n"
 	"end $f$;\n",
-	"create function steward_search.count(index text, query jsonb) returns bigint language plpgsql volatile "
+	"create or replace function steward_search.count(index text, query jsonb) returns bigint language plpgsql volatile "
 	"set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare n bigint; p record;\n"
 	"begin\n"
@@ -255,14 +251,14 @@ const char *const pg_search_sql[] = {
 	"execute format('select count(*) from %s where %s', p.relation, p.cond) into n;\n"
 	"return n;\n"
 	"end $f$;\n",
-	"create function steward_search.explain(index text, query jsonb, options jsonb default '{}') returns "
+	"create or replace function steward_search.explain(index text, query jsonb, options jsonb default '{}') returns "
 	"json language plpgsql volatile set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare plan json;\n"
 	"begin\n"
 	"execute 'explain (format json) ' || steward_search.statement(index, query, options) into plan;\n"
 	"return plan;\n"
 	"end $f$;\n",
-	"create function steward_search.facet(ix jsonb, relation text, cond text, d jsonb, place text) returns "
+	"create or replace function steward_search.facet(ix jsonb, relation text, cond text, d jsonb, place text) returns "
 	"jsonb language plpgsql volatile set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare f jsonb; source text; result jsonb; kind text := d->>'type'; bounds text; ordered boolean; last "
 	"int; counted jsonb;\n"
@@ -319,7 +315,7 @@ const char *const pg_search_sql[] = {
 	"end if;\n"
 	"return jsonb_build_object('buckets', result);\n"
 	"end $f$;\n",
-	"create function steward_search.facets(index text, query jsonb, facets jsonb) returns jsonb language "
+	"create or replace function steward_search.facets(index text, query jsonb, facets jsonb) returns jsonb language "
 	"plpgsql volatile set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare p record; k text; result jsonb := '{}'; n bigint;\n"
 	"begin\n"

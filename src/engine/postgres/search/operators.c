@@ -5,7 +5,7 @@
 
 /* clang-format off */
 const char *const pg_search_operators_sql[] = {
-	"create function steward_search.fields_of(ix jsonb, path jsonb, types text[], place text) returns setof "
+	"create or replace function steward_search.fields_of(ix jsonb, path jsonb, types text[], place text) returns setof "
 	"jsonb language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare p jsonb; n int;\n"
 	"begin\n"
@@ -32,7 +32,7 @@ const char *const pg_search_operators_sql[] = {
 	"  end if;\n"
 	"end loop;\n"
 	"end $f$;\n",
-	"create function steward_search.texts_of(q jsonb, place text) returns text[] language plpgsql immutable "
+	"create or replace function steward_search.texts_of(q jsonb, place text) returns text[] language plpgsql immutable "
 	"set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare list text[];\n"
 	"begin\n"
@@ -45,7 +45,7 @@ const char *const pg_search_operators_sql[] = {
 	"select array_agg(x) into list from jsonb_array_elements_text(q) x;\n"
 	"return list;\n"
 	"end $f$;\n",
-	"create function steward_search.scored(base text, s jsonb, place text) returns text language plpgsql "
+	"create or replace function steward_search.scored(base text, s jsonb, place text) returns text language plpgsql "
 	"immutable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare v jsonb;\n"
 	"begin\n"
@@ -61,7 +61,7 @@ const char *const pg_search_operators_sql[] = {
 	"return case when s ? 'constant' then format('(%s)::float8', v->>'value') else format('((%s) * "
 	"(%s)::float8)', base, v->>'value') end;\n"
 	"end $f$;\n",
-	"create function steward_search.words_query(language text, words text, every boolean) returns tsquery "
+	"create or replace function steward_search.words_query(language text, words text, every boolean) returns tsquery "
 	"language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare q tsquery; w text;\n"
 	"begin\n"
@@ -71,7 +71,7 @@ const char *const pg_search_operators_sql[] = {
 	"end loop;\n"
 	"return q;\n"
 	"end $f$;\n",
-	"create function steward_search.text_query(op text, f jsonb, q jsonb, place text) returns tsquery "
+	"create or replace function steward_search.text_query(op text, f jsonb, q jsonb, place text) returns tsquery "
 	"language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare t text; one tsquery; all_of tsquery;\n"
 	"begin\n"
@@ -83,7 +83,7 @@ const char *const pg_search_operators_sql[] = {
 	"end loop;\n"
 	"return all_of;\n"
 	"end $f$;\n",
-	"create function steward_search.op_text(ix jsonb, op text, q jsonb, place text, out cond text, out score "
+	"create or replace function steward_search.op_text(ix jsonb, op text, q jsonb, place text, out cond text, out score "
 	"text) language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare f jsonb; e text; t tsquery;\n"
 	"begin\n"
@@ -105,11 +105,11 @@ const char *const pg_search_operators_sql[] = {
 	"score := steward_search.scored(coalesce('(' || score || ')', '0::float8'), q->'score', place || "
 	"'.score');\n"
 	"end $f$;\n",
-	"create function steward_search.escaped(word text) returns text language sql immutable set search_path = "
+	"create or replace function steward_search.escaped(word text) returns text language sql immutable set search_path = "
 	"pg_catalog, pg_temp as $f$\n"
 	"select regexp_replace(word, '([^[:alnum:]_ ])', '\\\\\\1', 'g')\n"
 	"$f$;\n",
-	"create function steward_search.op_autocomplete(ix jsonb, q jsonb, place text, out cond text, out score "
+	"create or replace function steward_search.op_autocomplete(ix jsonb, q jsonb, place text, out cond text, out score "
 	"text) language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare f jsonb; e text; t text; w text; words text[]; tests text[]; likes text[]; pattern text; one "
 	"text;\n"
@@ -147,7 +147,7 @@ const char *const pg_search_operators_sql[] = {
 	"score := steward_search.scored(format('case when %s then 1::float8 else 0 end', cond), q->'score', "
 	"place || '.score');\n"
 	"end $f$;\n",
-	"create function steward_search.each(f jsonb, tests text[]) returns text language sql stable set "
+	"create or replace function steward_search.each(f jsonb, tests text[]) returns text language sql stable set "
 	"search_path = pg_catalog, pg_temp as $f$\n"
 	"select case when (f->>'json')::bool then format('exists (select from jsonb_array_elements%s(%s) as "
 	"steward_x(steward_e) where %s)',\n"
@@ -161,7 +161,7 @@ const char *const pg_search_operators_sql[] = {
 	"  when (f->>'lower')::bool then 'lower(steward_e)' else 'steward_e' end as v) v, lateral (select "
 	"string_agg(v || t, ' and ') as x from unnest(tests) t) x\n"
 	"$f$;\n",
-	"create function steward_search.as_time(value text) returns timestamptz language plpgsql stable set "
+	"create or replace function steward_search.as_time(value text) returns timestamptz language plpgsql stable set "
 	"search_path = pg_catalog, pg_temp as $f$\n"
 	"begin\n"
 	"if value !~ '^\\d{4}-\\d\\d-\\d\\d([T ]\\d\\d:\\d\\d(:\\d\\d(\\.\\d+)?)?(Z|[+-]\\d\\d(:?\\d\\d)?)?)?$' "
@@ -172,7 +172,7 @@ const char *const pg_search_operators_sql[] = {
 	"exception when datetime_field_overflow or invalid_datetime_format or "
 	"invalid_time_zone_displacement_value then return null;\n"
 	"end $f$;\n",
-	"create function steward_search.op_pattern(ix jsonb, op text, q jsonb, place text, out cond text, out "
+	"create or replace function steward_search.op_pattern(ix jsonb, op text, q jsonb, place text, out cond text, out "
 	"score text) language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare f jsonb; t text; p text; analyzed boolean;\n"
 	"begin\n"
@@ -212,7 +212,7 @@ const char *const pg_search_operators_sql[] = {
 	"score := steward_search.scored(format('case when %s then 1::float8 else 0 end', cond), q->'score', "
 	"place || '.score');\n"
 	"end $f$;\n",
-	"create function steward_search.literal(f jsonb, v jsonb, place text) returns text language plpgsql "
+	"create or replace function steward_search.literal(f jsonb, v jsonb, place text) returns text language plpgsql "
 	"stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare y text := f->>'typname'; t text := v #>> '{}';\n"
 	"begin\n"
@@ -241,7 +241,7 @@ const char *const pg_search_operators_sql[] = {
 	"return quote_literal(case when (f->>'lower')::bool or f->>'type' = 'uuid' then lower(t) else t end) || "
 	"'::text';\n"
 	"end $f$;\n",
-	"create function steward_search.equal(f jsonb, v jsonb, place text) returns text language plpgsql stable "
+	"create or replace function steward_search.equal(f jsonb, v jsonb, place text) returns text language plpgsql stable "
 	"set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare l text := steward_search.literal(f, v, place);\n"
 	"begin\n"
@@ -256,13 +256,13 @@ const char *const pg_search_operators_sql[] = {
 	"return format('(%s = left(%s, 500) and %s = %s)', steward_search.expression(f, 't.'), l, "
 	"steward_search.plain(f, 't.'), l);\n"
 	"end $f$;\n",
-	"create function steward_search.types_for(v jsonb) returns text[] language sql immutable set search_path "
+	"create or replace function steward_search.types_for(v jsonb) returns text[] language sql immutable set search_path "
 	"= pg_catalog, pg_temp as $f$\n"
 	"select case jsonb_typeof(v) when 'number' then '{number}'::text[] when 'boolean' then '{boolean}' when "
 	"'string' then '{token,date,objectId,uuid}'\n"
 	"  else '{token,date,objectId,uuid,number,boolean}' end\n"
 	"$f$;\n",
-	"create function steward_search.op_values(ix jsonb, op text, q jsonb, place text, out cond text, out "
+	"create or replace function steward_search.op_values(ix jsonb, op text, q jsonb, place text, out cond text, out "
 	"score text) language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare f jsonb; v jsonb; n int; k text; sign text; l text; one text; tests text[];\n"
 	"begin\n"
@@ -310,7 +310,7 @@ const char *const pg_search_operators_sql[] = {
 	"score := steward_search.scored(format('case when %s then 1::float8 else 0 end', cond), q->'score', "
 	"place || '.score');\n"
 	"end $f$;\n",
-	"create function steward_search.op_exists(ix jsonb, q jsonb, place text, out cond text, out score text) "
+	"create or replace function steward_search.op_exists(ix jsonb, q jsonb, place text, out cond text, out score text) "
 	"language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare f jsonb; k int;\n"
 	"begin\n"
@@ -332,7 +332,7 @@ const char *const pg_search_operators_sql[] = {
 	"score := steward_search.scored(format('case when %s then 1::float8 else 0 end', cond), q->'score', "
 	"place || '.score');\n"
 	"end $f$;\n",
-	"create function steward_search.op_near(ix jsonb, q jsonb, place text, out cond text, out score text) "
+	"create or replace function steward_search.op_near(ix jsonb, q jsonb, place text, out cond text, out score text) "
 	"language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare f jsonb; distance text; v text;\n"
 	"begin\n"
@@ -360,7 +360,7 @@ const char *const pg_search_operators_sql[] = {
 	"cond := '(' || cond || ')';\n"
 	"score := steward_search.scored('(' || score || ')', q->'score', place || '.score');\n"
 	"end $f$;\n",
-	"create function steward_search.op_compound(ix jsonb, q jsonb, place text, depth int, out cond text, out "
+	"create or replace function steward_search.op_compound(ix jsonb, q jsonb, place text, depth int, out cond text, out "
 	"score text) language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare k text; part jsonb; n int; one record; least_of jsonb := q->'minimumShouldMatch'; shoulds "
 	"text[] := '{}'; musts int := 0;\n"
@@ -401,7 +401,7 @@ const char *const pg_search_operators_sql[] = {
 	"score := steward_search.scored('(' || coalesce(score, '0::float8') || ')', q->'score', place || "
 	"'.score');\n"
 	"end $f$;\n",
-	"create function steward_search.compile(ix jsonb, q jsonb, place text, depth int, out cond text, out "
+	"create or replace function steward_search.compile(ix jsonb, q jsonb, place text, depth int, out cond text, out "
 	"score text) language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare op text; n int;\n"
 	"begin\n"
@@ -430,7 +430,7 @@ const char *const pg_search_operators_sql[] = {
 	"autocomplete, compound, range, equals, exists, in, near or queryString');\n"
 	"end if;\n"
 	"end $f$;\n",
-	"create function steward_search.parsed(q jsonb, place text) returns jsonb language plpgsql stable set "
+	"create or replace function steward_search.parsed(q jsonb, place text) returns jsonb language plpgsql stable set "
 	"search_path = pg_catalog, pg_temp as $f$\n"
 	"declare tokens text[]; at int := 1; result jsonb;\n"
 	"begin\n"
@@ -455,7 +455,7 @@ const char *const pg_search_operators_sql[] = {
 	"return jsonb_build_object('compound', jsonb_build_object('must', jsonb_build_array(result)) || case "
 	"when q ? 'score' then jsonb_build_object('score', q->'score') else '{}' end);\n"
 	"end $f$;\n",
-	"create function steward_search.parsed_any(tokens text[], at int, path text, place text, depth int, out "
+	"create or replace function steward_search.parsed_any(tokens text[], at int, path text, place text, depth int, out "
 	"result jsonb, out next int) language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare r record; parts jsonb := '[]';\n"
 	"begin\n"
@@ -472,7 +472,7 @@ const char *const pg_search_operators_sql[] = {
 	"result := case when jsonb_array_length(parts) = 1 then parts->0 else jsonb_build_object('compound', "
 	"jsonb_build_object('should', parts)) end;\n"
 	"end $f$;\n",
-	"create function steward_search.parsed_all(tokens text[], at int, path text, place text, depth int, out "
+	"create or replace function steward_search.parsed_all(tokens text[], at int, path text, place text, depth int, out "
 	"result jsonb, out next int) language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare r record; musts jsonb := '[]'; nots jsonb := '[]'; one jsonb; negated boolean; w text; p text;\n"
 	"begin\n"

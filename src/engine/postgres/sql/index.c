@@ -24,6 +24,7 @@
 #include "engine/postgres/sql/index_run.h"
 #include "engine/postgres/sql/index_sql.h"
 #include "engine/postgres/sql/search_plan.h"
+#include "engine/postgres/sql/search_schema.h"
 #include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
@@ -680,8 +681,48 @@ static int pg_index_look(struct engine *e, const struct engine_index *want, stru
 	return r == -ENOENT ? 0 : r < 0 ? -EAGAIN : there;
 }
 
+/* --- what builds have left */
+
+static int databases_look(struct building *b, const struct place *at, struct engine_index_strays *strays)
+{
+	PGconn *conn;
+	PGresult *rows;
+	int r = place_open(at, "postgres", &conn);
+	if (r < 0)
+		return r;
+	r = pg_sql_rows(conn, SHORT_MS,
+	                "select datname from pg_database where datallowconn and not datistemplate and datconnlimit <> "
+	                "-2 order by oid",
+	                &rows);
+	PQfinish(conn);
+	for (int i = 0; r == 0 && i < PQntuples(rows); i++) {
+		/* One that goes meanwhile, or takes no connections, is looked at another time. */
+		if (place_open(at, pg_value(rows, i, 0), &conn) < 0)
+			continue;
+		if (pg_search_strays(b->arena, conn, pg_value(rows, i, 0), strays) < 0)
+			log_debug("engine: cluster %s: what builds have left was not found out: %s",
+			          b->want->cluster_id, pg_why_last());
+		PQfinish(conn);
+	}
+	if (r == 0)
+		PQclear(rows);
+	return r;
+}
+
+static int pg_index_strays(struct engine *e, const char *cluster_id, struct arena *a,
+                           struct engine_index_strays *ret_strays)
+{
+	struct engine_index none = {.cluster_id = cluster_id, .id = ""};
+	struct building b = building_of(e, &none, a, NULL);
+	struct place at;
+	ret_strays->count = 0;
+	int r = place_find(&b, CLIENTS, &at);
+	return r < 0 || databases_look(&b, &at, ret_strays) < 0 ? -EAGAIN : 0;
+}
+
 const struct engine_index_ops pg_index = {.check = pg_index_check,
                                           .build = pg_index_build,
                                           .clean = pg_index_clean,
                                           .drop = pg_index_drop,
-                                          .look = pg_index_look};
+                                          .look = pg_index_look,
+                                          .strays = pg_index_strays};

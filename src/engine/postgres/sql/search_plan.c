@@ -9,10 +9,11 @@
 #include "engine/postgres/sql/search_plan.h"
 
 #include "base/json.h"
+#include "base/log.h"
 #include "engine/postgres/model/model.h"
-#include "engine/postgres/search/functions.h"
-#include "engine/postgres/search/operators.h"
+#include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/index_sql.h"
+#include "engine/postgres/sql/search_schema.h"
 #include "engine/postgres/sql/sql.h"
 #include "search/definition.h"
 
@@ -21,7 +22,6 @@
 #include <stdlib.h>
 
 #define ASK_MS 5000
-#define MAKE_MS 30000
 #define NAME_MAX_BYTES 63
 
 /* --- fields */
@@ -176,34 +176,10 @@ int pg_search_plan(struct pg_index_plan *p)
 
 /* --- building */
 
-static int schema_make(struct pg_index_plan *p)
-{
-	int64_t done = 0;
-	struct str sql = arena_printf(p->arena,
-	                              "select count(*) from pg_namespace where nspname = 'steward_search' and "
-	                              "pg_get_userbyid(nspowner) = '" PG_SUPER "' and obj_description(oid, "
-	                              "'pg_namespace') = '%s'",
-	                              pg_search_version);
-	int r = pg_sql_int(p->conn, ASK_MS, sql.p, &done);
-	if (r < 0 || done)
-		return r;
-	r = pg_sql_do(p->conn, MAKE_MS, "begin");
-	for (size_t i = 0; r == 0 && pg_search_sql[i]; i++)
-		r = pg_sql_do(p->conn, MAKE_MS, pg_search_sql[i]);
-	for (size_t i = 0; r == 0 && pg_search_operators_sql[i]; i++)
-		r = pg_sql_do(p->conn, MAKE_MS, pg_search_operators_sql[i]);
-	sql = arena_printf(p->arena, "comment on schema steward_search is '%s'; commit", pg_search_version);
-	if (r == 0)
-		r = pg_sql_do(p->conn, MAKE_MS, sql.p);
-	if (r < 0)
-		(void)!pg_sql_do(p->conn, ASK_MS, "rollback");
-	return r;
-}
-
 int pg_search_prepare(struct pg_index_plan *p)
 {
 	PGresult *rows;
-	int r = schema_make(p);
+	int r = pg_search_schema_make(p->arena, p->conn);
 	if (r < 0)
 		return r;
 	struct str sql = arena_printf(
@@ -271,8 +247,10 @@ int pg_search_look(struct pg_index_plan *p, bool *ret_there)
 	int r = schema_is_there(p, &there);
 	if (r < 0 || !there)
 		return r;
-	/* A newer service brings newer functions. */
-	r = schema_make(p);
+	/* A newer service brings newer functions. Those of an older one work until these can be made. */
+	if (pg_search_schema_make(p->arena, p->conn) < 0)
+		log_debug("engine: cluster %s: the search functions stay as they are: %s", p->want->cluster_id,
+		          pg_why_last());
 	struct str sql = arena_printf(
 	        p->arena,
 	        "select count(*) from steward_search.indexes i join pg_index x on x.indrelid = i.rel and x.indisvalid "
@@ -281,7 +259,7 @@ int pg_search_look(struct pg_index_plan *p, bool *ret_there)
 	        "steward_search.changed_columns(i.rel, i.fields) is null",
 	        pg_index_literal(p, p->want->name), pg_index_literal(p, p->want->search->id),
 	        pg_index_literal(p, p->want->id));
-	r = r < 0 ? r : pg_sql_int(p->conn, ASK_MS, sql.p, &count);
+	r = pg_sql_int(p->conn, ASK_MS, sql.p, &count);
 	*ret_there = count > 0;
 	return r;
 }
