@@ -8,27 +8,28 @@
 
 enum { EXIT_DONE = 0, EXIT_NOT_DONE = 1, EXIT_USAGE = 2, EXIT_UNREACHED = 3, EXIT_TIMEOUT = 4 };
 
-int limits_command(int argc, char **argv);     /* limits.c: set, list, clear */
-int hosts_command(int argc, char **argv);      /* hosts.c: list, show, cordon, uncordon, label */
-int outbox_command(int argc, char **argv);     /* outbox.c */
-int billing_command(int argc, char **argv);    /* billing.c */
-int invoices_command(int argc, char **argv);   /* invoices.c: pdf */
-int backup_command(int argc, char **argv);     /* backup.c */
-int check_command(int argc, char **argv);      /* check.c */
-int repository_command(int argc, char **argv); /* repository.c: check, usage, prove */
-int give_up_command(int argc, char **argv);    /* give_up.c */
-int orphans_command(int argc, char **argv);    /* orphans.c */
-int store_command(int argc, char **argv);      /* store_copy.c: copy */
-int clusters_command(int argc, char **argv);   /* clusters.c */
-int backups_command(int argc, char **argv);    /* backups.c: take, restore */
-int advisor_command(int argc, char **argv);    /* advisor.c: build */
-int connect_command(int argc, char **argv);    /* connect.c */
-int api_command(int argc, char **argv);        /* api.c */
-int login_command(int argc, char **argv);      /* login.c */
-int logout_command(int argc, char **argv);     /* login.c */
-int config_command(int argc, char **argv);     /* config.c: list, use, get, set, unset, path */
-int logs_command(int argc, char **argv);       /* logs.c */
-int events_command(int argc, char **argv);     /* events.c */
+int limits_command(int argc, char **argv);         /* limits.c: set, list, clear */
+int hosts_command(int argc, char **argv);          /* hosts.c: list, show, cordon, uncordon, label */
+int outbox_command(int argc, char **argv);         /* outbox.c */
+int billing_command(int argc, char **argv);        /* billing.c */
+int invoices_command(int argc, char **argv);       /* invoices.c: pdf */
+int backup_command(int argc, char **argv);         /* backup.c */
+int check_command(int argc, char **argv);          /* check.c */
+int repository_command(int argc, char **argv);     /* repository.c: check, usage, prove */
+int give_up_command(int argc, char **argv);        /* give_up.c */
+int orphans_command(int argc, char **argv);        /* orphans.c */
+int store_command(int argc, char **argv);          /* store_copy.c: copy */
+int clusters_command(int argc, char **argv);       /* clusters.c */
+int backups_command(int argc, char **argv);        /* backups.c: take, restore */
+int advisor_command(int argc, char **argv);        /* advisor.c: build */
+int search_indexes_command(int argc, char **argv); /* search.c: try */
+int connect_command(int argc, char **argv);        /* connect.c */
+int api_command(int argc, char **argv);            /* api.c */
+int login_command(int argc, char **argv);          /* login.c */
+int logout_command(int argc, char **argv);         /* login.c */
+int config_command(int argc, char **argv);         /* config.c: list, use, get, set, unset, path */
+int logs_command(int argc, char **argv);           /* logs.c */
+int events_command(int argc, char **argv);         /* events.c */
 
 extern const struct option_row outbox_options[], billing_options[], invoices_options[];
 extern const size_t outbox_option_count, billing_option_count, invoices_option_count;
@@ -40,6 +41,9 @@ extern const struct option_row advisor_options[], backups_options[], limits_opti
         check_options[], clusters_options[], api_options[], connect_options[];
 extern const size_t advisor_option_count, backups_option_count, limits_option_count, backup_option_count,
         check_option_count, clusters_option_count, api_option_count, connect_option_count;
+
+extern const struct option_row search_options[];
+extern const size_t search_option_count;
 
 extern const struct option_row login_options[], logout_options[], config_command_options[], logs_options[],
         events_options[];

@@ -93,6 +93,17 @@ static const struct command commands[] = {
          "Examples:\n"
          "  steward advisor build orders\n"
          "  steward advisor build orders --namespace shop.orders --dry-run\n"},
+        {"search-indexes", "steward search-indexes try CLUSTER INDEX 'WORDS' [--path FIELD] [--limit N] [--print]",
+         "search in an index from the command line",
+         "Finds rows with any of the words in any field of words, the best first, each with its score, as a database\n"
+         "user that can only read and is deleted afterwards. INDEX is the index's name, or TABLE.INDEX. Words that\n"
+         "begin with a brace are a query, as docs/search.md has them. psql has to be installed. Exit code as for\n"
+         "clusters.",
+         search_options, &search_option_count,
+         "Examples:\n"
+         "  steward search-indexes try shop main 'running shoes'\n"
+         "  steward search-indexes try shop articles.main amber --path title --limit 3\n"
+         "  steward search-indexes try shop main '{\"range\": {\"path\": \"price\", \"lt\": 20}}'\n"},
         {"invoices", "steward invoices pdf INVOICE [-f FILE]", "write an invoice as a document",
          "Writes a PDF: what is billed, and what for, added up by project, cluster and SKU. \"steward invoices get\"\n"
          "and \"download\" have every line.",

@@ -15,6 +15,7 @@ static const struct {
 } commands[] = {{"clusters", clusters_command},
                 {"backups", backups_command},
                 {"advisor", advisor_command},
+                {"search-indexes", search_indexes_command},
                 {"connect", connect_command},
                 {"api", api_command},
                 {"limits", limits_command},

@@ -5,7 +5,7 @@ import contextlib, json, random
 import psycopg2, psycopg2.errors, pytest
 
 import searching
-from client import ok, refused, until
+from client import cli, ok, refused, until
 from databases import USER, allow, shape
 
 FIELDS = {
@@ -117,6 +117,27 @@ def test_what_is_shown(world):
 	assert len(rest) == world.count('articles.main', TEXT) - 2
 	assert set(rest[0][0]) == {'id', 'title', 'body', 'stock', 'price', 'live', 'tag', 'doc'}
 	assert rest[0][0] == next(row for row in ROWS if row['id'] == rest[0][0]['id'])
+
+
+def tried(world, *words, fails=False):
+	return cli('search-indexes', 'try', 'shop', *words, '--data', world.server.data_dir, check=not fails, env={'PSQLRC': '/dev/null'})
+
+
+def test_from_the_command_line(world):
+	"""Words, and queries as they are, are looked for by a user that can only read, who is gone afterwards."""
+	said = tried(world, 'main', 'amber', '--path', 'title', '--limit', '2').stdout
+	assert '(2 rows)' in said and said.count('amber') >= 2
+	hostile = "amber'; drop table articles; -- \\' \\"
+	assert '(3 rows)' in tried(world, 'articles.main', hostile, '--path', 'title', '--limit', '3').stdout
+	whole = {'compound': {'must': [{'equals': {'path': 'stock', 'value': 7}}]}}
+	want = sum(row['stock'] == 7 for row in ROWS)
+	assert '(%d row' % want in tried(world, 'main', json.dumps(whole), '--limit', '1000').stdout
+	assert 'steward_search.query(' in tried(world, 'main', 'amber', '--print').stdout
+	assert 'text.path' in tried(world, 'main', 'amber', '--path', 'stock', fails=True).stderr
+	assert 'no search index "other"' in tried(world, 'other', 'amber', fails=True).stderr
+	assert tried(world, 'main', fails=True).returncode == 2
+	users = ok(world.server.get('/groups/%s/databaseUsers' % world.server.group))['results']
+	assert not [u for u in users if u['username'].startswith('connect-')]
 
 
 def test_facets(world):

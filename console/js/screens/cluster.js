@@ -15,6 +15,7 @@ const TABS = {
 	metrics: () => import('./parts/metrics.js'),
 	queries: () => import('./parts/queries.js'),
 	advice: () => import('./parts/advice.js'),
+	search: () => import('./parts/search.js'),
 	sql: () => import('./parts/sql.js'),
 	backups: () => import('./parts/cluster_backups.js'),
 	logs: () => import('./parts/logs.js'),
@@ -22,7 +23,7 @@ const TABS = {
 };
 /* What the actions and the tabs call: for those who may not, they are not there, or say which role is missing. */
 const OPS = {pause: 'updateCluster', move: 'restartPrimaries', upgrade: 'updateCluster', protect: 'updateCluster', delete: 'deleteCluster'};
-const READS = {metrics: 'getProcessMeasurements', queries: 'listQueryShapeSummaries', advice: 'listClusterSuggestedIndexes',
+const READS = {metrics: 'getProcessMeasurements', queries: 'listQueryShapeSummaries', advice: 'listClusterSuggestedIndexes', search: 'listClusterSearchIndexes',
 	backups: 'listBackupSnapshots', logs: 'downloadClusterLog', events: 'listGroupEvents'};
 const DIALOGS = {scale: ScaleDialog, pause: PauseDialog, move: MovePrimaryDialog, upgrade: UpgradeDialog, delete: DeleteDialog,
 	protect: ProtectDialog};

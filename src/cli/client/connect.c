@@ -5,6 +5,7 @@
  *
  * Nothing here gives a right that the caller does not have: the service refuses to create the user or the entry for a
  * caller without the role, and the database role follows from the caller's data role as the service reports it. */
+#include "cli/client/connect.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/id.h"
@@ -21,14 +22,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-struct connect_arguments {
-	struct profile_arguments at;
-	const char *database, *user;
-	struct option_texts commands;
-	unsigned hours, timeout;
-	bool print, read_only;
-};
 
 #define AT(member) offsetof(struct connect_arguments, member)
 
@@ -538,7 +531,7 @@ static int session_run(struct session *s)
 	return code;
 }
 
-static int connect_run(struct arena *a, const struct connect_arguments *g, const char *name)
+int connect_run(struct arena *a, const struct connect_arguments *g, const char *name)
 {
 	struct session s = {.arena = a, .given = g, .name = name};
 	struct profile profile;

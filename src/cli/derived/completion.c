@@ -484,6 +484,8 @@ static const struct {
         {"backups", "take|restore|show|window"},
         {"advisor build", NULL},
         {"advisor", "build"},
+        {"search-indexes try", NULL},
+        {"search-indexes", "try"},
         {"invoices", "pdf"},
         {"config use", ":profiles"},
         {"config get", ":settings"},

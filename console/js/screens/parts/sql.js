@@ -32,7 +32,7 @@ function Rows({r, index}) {
 /* "position" counts characters of the statement from 1. */
 const lineOf = (text, position) => [...text].slice(0, position - 1).join('').split('\n').length;
 
-function Answer({answer}) {
+export function Answer({answer}) {
 	const {results = [], error, notices = [], milliseconds, text} = answer;
 	return html`<div class="stack">${error && html`<${Notice} kind="bad" title=${error.message}>${[error.detail, error.hint].filter(Boolean).join(' ')} ${error.position ? w('atLine', {n: lineOf(text, Number(error.position))}) : ''}
 		${/^25006$/.test(error.code) ? w('readOnly') : /cannot insert multiple commands/.test(error.message) ? w('oneOnly') : ''}<//>`}
@@ -42,12 +42,23 @@ function Answer({answer}) {
 		<p class="dim">${w('took', {time: duration(milliseconds / 1000)})}</p></div>`;
 }
 
-export default function Sql({groupId, name, cluster}) {
-	const key = `${groupId} ${name}`, [f, setF] = useState(() => kept.get(key) ?? FRESH);
-	const [write] = useQuery('write'), [answer, setAnswer] = useState(null), area = useRef(), may = useMay();
+/* Who one is in the databases of a cluster: the same on every screen that runs statements. */
+export function useLogin(groupId, name) {
+	const key = `${groupId} ${name}`, [f, setF] = useState(() => kept.get(key) ?? FRESH), may = useMay();
 	const {data: users} = useLoad(() => may('listDatabaseUsers') ? callAll('listDatabaseUsers', {groupId}) : Promise.resolve([]), [groupId]);
 	useEffect(() => { kept.set(key, f); }, [f]);
-	const set = k => v => setF(old => ({...old, [k]: v}));
+	return {f, setF, users, set: k => v => setF(old => ({...old, [k]: v}))};
+}
+
+export function Login({login: {f, set, users}}) {
+	return html`<${Field} label=${w('user')} name="username" help=${users && !users.length ? w('noUsers') : undefined}><${Input} value=${f.username} onInput=${set('username')} list="sql-users" autocomplete="off" /><//>
+		<datalist id="sql-users">${(users ?? []).map(u => html`<option key=${u.username} value=${u.username} />`)}</datalist>
+		<${Field} label=${w('password')} name="password" help=${w('passwordHelp')}><${Input} type="password" value=${f.password} onInput=${set('password')} autocomplete="off" /><//>`;
+}
+
+export default function Sql({groupId, name, cluster}) {
+	const login = useLogin(groupId, name), {f, setF, set} = login;
+	const [write] = useQuery('write'), [answer, setAnswer] = useState(null), area = useRef();
 	const run = async () => {
 		/* What is marked runs alone. */
 		const box = area.current?.querySelector('textarea'), marked = box && box.selectionStart !== box.selectionEnd ? f.statement.slice(box.selectionStart, box.selectionEnd) : '';
@@ -67,9 +78,7 @@ export default function Sql({groupId, name, cluster}) {
 		return html`<section class="card"><${Empty} title=${w('paused')} /></section>`;
 	return html`<div class="sql"><${Card} title=${w('title')} note=${w('text')}><${Form} onSubmit=${run} submit=${w('run')} label=${w('title')} disabled=${!f.statement.trim() || !f.username || !f.password}
 		others=${html`<kbd aria-hidden="true">Ctrl ↵</kbd>`}>
-		<div class="row"><${Field} label=${w('user')} name="username" help=${users && !users.length ? w('noUsers') : undefined}><${Input} value=${f.username} onInput=${set('username')} list="sql-users" autocomplete="off" /><//>
-			<datalist id="sql-users">${(users ?? []).map(u => html`<option key=${u.username} value=${u.username} />`)}</datalist>
-			<${Field} label=${w('password')} name="password" help=${w('passwordHelp')}><${Input} type="password" value=${f.password} onInput=${set('password')} autocomplete="off" /><//>
+		<div class="row"><${Login} login=${login} />
 			<${Field} label=${w('database')} name="database"><${Input} value=${f.database} onInput=${set('database')} /><//></div>
 		<div ref=${area}><${Field} label=${w('statement')} name="statement"><textarea class="in mono" rows="8" spellcheck="false" aria-label=${w('statement')} value=${f.statement}
 			onInput=${e => set('statement')(e.target.value)} onKeyDown=${keys}></textarea><//></div>
