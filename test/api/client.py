@@ -581,8 +581,12 @@ class Server:
 		if account is None and self._token:
 			return self._token
 		a = account or self.bootstrap['serviceAccount']
-		r = self.anonymous.session.post(self.base_url + '/api/oauth/token', data={'grant_type': 'client_credentials'},
-						auth=(a['clientId'], a['clientSecret']), timeout=60)
+		for _ in range(10):  # as any client does that is told to try again: a store that is a server may be slow to be reached
+			r = self.anonymous.session.post(self.base_url + '/api/oauth/token', data={'grant_type': 'client_credentials'},
+							auth=(a['clientId'], a['clientSecret']), timeout=60)
+			if r.status_code != 503 or r.json().get('errorCode') != 'STORE_UNAVAILABLE':
+				break
+			time.sleep(int(r.headers.get('Retry-After', 1)))
 		assert r.status_code == 200, r.text
 		if account is None:
 			self._token, self._token_age = r.json()['access_token'], 0
