@@ -145,6 +145,8 @@ def test_nothing_but_logins(world):
 	# Its own coming and going is left out of the log that users get, too; theirs is there.
 	log = gzip.decompress(world.server.get(world.path('clusters/%s/logs/db.gz' % primary['hostname'])).content)
 	assert b'connection authorized: user=app' in log and b'connection authorized: user=steward_engine' not in log
+	# It tells by which method somebody was let in, and not where the rules lie on the host.
+	assert b'connection authenticated: identity=\\"app\\" method=scram-sha-256"' in log and b'pg_hba.conf:' not in log
 
 
 def test_through_rotation(world):

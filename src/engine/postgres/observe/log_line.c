@@ -14,7 +14,8 @@ enum mark {
 	DETAIL = 128,
 	SECRET = 256,
 	UPKEEP = 512,
-	PATH = 1024
+	PATH = 1024,
+	RULE = 2048
 };
 static const struct {
 	const char *text;
@@ -35,7 +36,8 @@ static const struct {
              {",\"message\":\"received SIGHUP, reloading", UPKEEP},
              {",\"message\":\"parameter \\\"", UPKEEP},
              {",\"message\":\"listening on Unix socket", UPKEEP},
-             {"\\\"/", PATH}};
+             {"\\\"/", PATH},
+             {" (/", RULE}};
 
 unsigned pg_log_marks(const char *p, size_t n)
 {
@@ -65,11 +67,25 @@ const char *pg_log_cut_field(unsigned m, bool redact)
 	/* Of a refusal the server tells the rule that it met, with the password of the directory in it. */
 	if (m & LOGIN && m & DETAIL && m & SECRET)
 		return "detail";
+	/* How somebody was let in ends with the file of the rule and its line. Versions from 16 on name the file of a
+	 * refusal, too. */
+	if (m & LOGIN && m & RULE)
+		return "rule";
+	if (m & LOGIN && m & DETAIL && m & PATH)
+		return "detail";
 	/* What the server itself says of its files tells where they lie on this host, which is nobody's business. */
 	if (m & PATH && !(m & SESSION))
 		return "path";
 	/* What stands before the message says nothing of data; all that comes after it may. */
 	return redact && m & SESSION && !(m & LOGIN) ? "message" : NULL;
+}
+
+/* What stands before the message are names, which may be anything: neither they nor what they look like are cut. */
+static const char *cut_find(struct str line, const char *begin)
+{
+	static const char message[] = ",\"message\":\"";
+	const char *from = memmem(line.p, line.n, message, strlen(message));
+	return from ? memmem(from, line.n - (size_t)(from - line.p), begin, strlen(begin)) : NULL;
 }
 
 size_t pg_log_cut(struct str line, const char *field, const char **ret_rest)
@@ -78,16 +94,19 @@ size_t pg_log_cut(struct str line, const char *field, const char **ret_rest)
 		const char *field, *begin, *rest;
 	} cuts[] = {{"detail", ",\"detail\":\"", ",\"detail\":\"redacted\"}\n"},
 	            {"message", ",\"message\":\"", ",\"message\":\"redacted\"}\n"},
+	            {"rule", " (/", "\"}\n"},
 	            {"path", "\\\"/", "\\\"a file of the host\\\"\"}\n"}};
-	*ret_rest = NULL;
-	for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) {
-		const char *at = strcmp(field, cuts[i].field) == 0
-		                         ? memmem(line.p, line.n, cuts[i].begin, strlen(cuts[i].begin))
-		                         : NULL;
-		if (!at)
-			continue;
-		*ret_rest = cuts[i].rest;
+	size_t i = 0;
+	while (strcmp(field, cuts[i].field) != 0)
+		i++;
+	const char *at = cut_find(line, cuts[i].begin);
+	*ret_rest = at ? cuts[i].rest : NULL;
+	if (at)
 		return (size_t)(at - line.p);
+	/* A name looked like a rule. Nobody shall be able to hide a refusal by that. */
+	if (strcmp(field, "rule") == 0 && str_ends(line, STR("\n"))) {
+		*ret_rest = "";
+		return line.n;
 	}
 	return 0;
 }

@@ -122,7 +122,16 @@ static void upkeep(void)
 	say(0,
 	    ",\"message\":\"could not open file \\\"/var/lib/steward/pg_hba.conf\\\": No such file\",\"detail\":\"x\"");
 	say(0, ",\"user\":\"app\",\"message\":\"parameter \\\"/mine\\\" of my own\"");
-	CHECK(follow(&range, &t, false) == 0 && t.lines == 2);
+	say(0, ",\"user\":\"a (/b\",\"message\":\"connection authenticated: identity=\\\"app\\\" method=scram-sha-256 "
+	       "(/var/lib/steward/conf/pg_hba.conf:6)\",\"backend_type\":\"client backend\"");
+	say(0, ",\"user\":\"app\",\"state_code\":\"28000\",\"message\":\"no\",\"detail\":\"Connection matched file "
+	       "\\\"/var/lib/steward/conf/pg_hba.conf\\\" line 6\"");
+	say(0, ",\"user\":\"b\",\"dbname\":\"x (/y\",\"state_code\":\"28P01\",\"message\":\"refused\"");
+	CHECK(follow(&range, &t, false) == 0 && t.lines == 5 &&
+	      has(&t, 1, "\"x (/y\",\"state_code\":\"28P01\",\"message\":\"refused\""));
+	CHECK(has(&t, 1,
+	          "\"a (/b\",\"message\":\"connection authenticated: identity=\\\"app\\\" method=scram-sha-256\"}\n"));
+	CHECK(has(&t, 1, "\"message\":\"no\",\"detail\":\"redacted\"}\n") && !has(&t, 1, "/var/lib"));
 	CHECK(has(&t, 0, "could not open file \\\"a file of the host\\\"\"}\n") && !has(&t, 0, "/var/lib"));
 	CHECK(has(&t, 0, "\\\"/mine\\\" of my own"));
 	taken_free(&t);
