@@ -656,6 +656,17 @@ def test_other_commands_of_pages_are_commands(dry, words):
 			assert re.search(r'(^|[\s\[|])%s\b' % re.escape(flag), known, re.M) or words[0] in ('clusters', 'backups', 'advisor'), (flag, words)
 
 
+def test_options_in_tables_of_pages_are_those_of_serve(dry):
+	"""The client's page has tables of its own options; all others are about `steward serve`."""
+	known, seen = set(re.findall(r'--[a-z][a-z0-9-]+', dry('serve', '--help').stdout)), set()
+	for page in sorted((client.ROOT / 'docs').glob('*.md')):
+		for cell in re.findall(r'^\| ([^|]*`--[^|]*) \|', page.read_text(), re.M) if page.name != 'cli.md' else []:
+			for option in re.findall(r'(?<![\w-])--[a-z][a-z0-9-]+', cell):
+				seen.add(option)
+				assert option in known, (page.name, option)
+	assert len(seen) > 40
+
+
 CURLED = ('/api/oauth/token', '/api/oauth/device', '/openapi.json', '/metrics', '/healthz', '/readyz', '/ca', '/api/test/', '/api/console/', '/api/session', '/feeds/', '/prometheus/')
 
 

@@ -157,6 +157,7 @@ check(server, 'a project is made, and refusals stand at their fields', async ({p
 	const wrong = fieldAt(page, 'name');
 	await until('the fault', async () => await wrong.getAttribute('aria-invalid') === 'true');
 	assert.equal(await wrong.evaluate(e => document.activeElement === e), true);
+	await page.locator('.fault', {hasText: 'Must be 1 to 64 letters, digits, spaces and'}).first().waitFor();
 	await wrong.fill('made-in-the-console');
 	await send(page);
 	await answer(page).getByText('made-in-the-console').first().waitFor();
