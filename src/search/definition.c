@@ -99,6 +99,7 @@ static const struct option options[] = {
         {"string|token|autocomplete|number|date|boolean|objectId|uuid|document", "type", NULL},
         {"string|autocomplete", "analyzer", NULL},
         {"string", "searchAnalyzer", NULL},
+        {"string", "multi", NULL},
         {"string", "indexOptions", "\"offsets\""},
         {"string", "store", "true"},
         {"string", "norms", "\"include\""},
@@ -202,21 +203,66 @@ static void steps_fill(struct reading *r, const struct level *l, struct str name
 static bool is_known(struct reading *r, const struct search_field *f)
 {
 	for (size_t i = 0; i < r->count; i++)
-		if (strcmp(r->fields[i].path, f->path) == 0 && r->fields[i].type == f->type)
+		if (strcmp(r->fields[i].path, f->path) == 0 && r->fields[i].type == f->type && !r->fields[i].multi)
 			return true;
 	return false;
+}
+
+/* NULL: there are too many. */
+static struct search_field *field_new(struct reading *r, const char *place)
+{
+	if (r->count < SEARCH_FIELDS_MAX)
+		return &r->fields[r->count];
+	if (!r->full)
+		FAULT(r, place, "is one of more than %d fields", SEARCH_FIELDS_MAX);
+	r->full = true;
+	return NULL;
+}
+
+/* Each analysis is a field of its own, which queries name by {"value": PATH, "multi": NAME}. */
+static void multi_add(struct reading *r, const json_t *field, const struct search_field *of, const char *name,
+                      const char *place)
+{
+	struct search_field *f = field_new(r, place);
+	if (!f)
+		return;
+	if (!*name || strlen(name) > NAME_BYTES || !str_is(json_field(field, "type"), "string") ||
+	    json_object_get(field, "multi")) {
+		FAULT(r, place,
+		      "must be an object of the type string with a name of 1 to %d bytes, and no multi of its own",
+		      NAME_BYTES);
+		return;
+	}
+	options_check(r, field, STR("string"), place);
+	*f = *of;
+	f->place = place;
+	f->multi = arena_z(r->arena, str_of(name));
+	f->language = analyzer_read(r, field, "analyzer", place, r->language);
+	f->search_language = analyzer_read(r, field, "searchAnalyzer", place,
+	                                   json_object_get(field, "analyzer") ? f->language : r->search_language);
+	r->count++;
+}
+
+static void multi_read(struct reading *r, const json_t *field, size_t of, const char *place)
+{
+	const json_t *multi = json_object_get(field, "multi");
+	const char *at = place_below(r, place, "multi"), *name;
+	json_t *one;
+	if (multi && !json_is_object(multi))
+		FAULT(r, at, "must be an object with a field of the type string for each name");
+	json_object_foreach((json_t *)(uintptr_t)multi, name, one)
+	{
+		if (!r->full)
+			multi_add(r, one, &r->fields[of], name, place_below(r, at, name));
+	}
 }
 
 static void field_add(struct reading *r, const json_t *field, const struct level *l, struct str name,
                       enum search_type type, const char *place)
 {
-	if (r->count == SEARCH_FIELDS_MAX) {
-		if (!r->full)
-			FAULT(r, place, "is one of more than %d fields", SEARCH_FIELDS_MAX);
-		r->full = true;
+	struct search_field *f = field_new(r, place);
+	if (!f)
 		return;
-	}
-	struct search_field *f = &r->fields[r->count];
 	*f = (struct search_field){.place = place, .type = type};
 	steps_fill(r, l, name, f);
 	if (is_known(r, f)) {
@@ -231,6 +277,8 @@ static void field_add(struct reading *r, const json_t *field, const struct level
 	if (type == SEARCH_TOKEN)
 		token_read(r, field, place, f);
 	r->count++;
+	if (type == SEARCH_STRING)
+		multi_read(r, field, r->count - 1, place);
 }
 
 static void fields_read(struct reading *r, const json_t *fields, const struct level *l);
@@ -344,6 +392,49 @@ static unsigned dynamic_read(struct reading *r, const json_t *definition, const 
 	return 0;
 }
 
+/* --- synonyms */
+
+static bool synonyms_known(const struct search_synonyms *list, size_t count, struct str name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (str_is(name, list[i].name))
+			return true;
+	return false;
+}
+
+static void synonym_read(struct reading *r, const json_t *given, const char *place, struct search_synonyms *list,
+                         size_t *count)
+{
+	struct str name = json_field(given, "name"), table = json_field(json_object_get(given, "source"), "collection");
+	if (!name.n || name.n > NAME_BYTES || synonyms_known(list, *count, name))
+		FAULT(r, place_below(r, place, "name"), "must be a name of 1 to %d bytes that no others have",
+		      NAME_BYTES);
+	else if (!table.n || table.n > NAME_BYTES)
+		FAULT(r, place_below(r, place, "source.collection"), "must name a table, in at most %d bytes",
+		      NAME_BYTES);
+	else
+		list[(*count)++] =
+		        (struct search_synonyms){.place = place_below(r, place, "source.collection"),
+		                                 .name = arena_z(r->arena, name),
+		                                 .table = arena_z(r->arena, table),
+		                                 .language = analyzer_read(r, given, "analyzer", place, r->language)};
+}
+
+static size_t synonyms_read(struct reading *r, const json_t *definition, const char *place,
+                            struct search_synonyms *list)
+{
+	const json_t *given = json_object_get(definition, "synonyms");
+	const char *at = place_below(r, place, "synonyms");
+	size_t count = 0;
+	if (given && (!json_is_array(given) || json_array_size(given) > SEARCH_SYNONYMS_MAX)) {
+		FAULT(r, at, "must be an array of at most %d", SEARCH_SYNONYMS_MAX);
+		return 0;
+	}
+	for (size_t i = 0; i < json_array_size(given); i++)
+		synonym_read(r, json_array_get(given, i), arena_printf(r->arena, "%s[%zu]", at, i).p, list, &count);
+	return count;
+}
+
 /* --- the whole */
 
 static bool is_empty(const json_t *value)
@@ -356,7 +447,6 @@ static void refused_check(struct reading *r, const json_t *definition, const cha
 {
 	static const char *const refused[][2] = {
 	        {"analyzers", "custom analyzers are not supported"},
-	        {"synonyms", "synonyms are not supported"},
 	        {"storedSource", "is not supported: rows are returned from their table"},
 	        {"sort", "is not supported: rows are sorted by the query"},
 	};
@@ -382,12 +472,16 @@ void search_definition_read(struct arena *a, const json_t *definition, const cha
 	r.search_language = analyzer_read(&r, definition, "searchAnalyzer", place, r.language);
 	fields_read(&r, json_object_get(mappings, "fields"), &top);
 	unsigned dynamic = dynamic_read(&r, definition, place, dynamic_at);
+	struct search_synonyms *synonyms = arena_new_array(a, struct search_synonyms, SEARCH_SYNONYMS_MAX);
+	size_t synonym_count = synonyms_read(&r, definition, place, synonyms);
 	*ret_definition = (struct search_definition){.fields = r.fields,
 	                                             .field_count = r.count,
 	                                             .dynamic = dynamic,
 	                                             .dynamic_place = dynamic_at,
 	                                             .language = r.language,
-	                                             .search_language = r.search_language};
+	                                             .search_language = r.search_language,
+	                                             .synonyms = synonyms,
+	                                             .synonym_count = synonym_count};
 	if (!r.count && !ret_definition->dynamic && !faults->count)
 		FAULT(&r, mappings_at, "must have fields, or be dynamic");
 }

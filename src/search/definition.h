@@ -10,6 +10,7 @@
 #define SEARCH_FIELDS_MAX 32 /* columns of an index in PostgreSQL */
 #define SEARCH_DEPTH_MAX 10
 #define SEARCH_GRAMS_MAX 50
+#define SEARCH_SYNONYMS_MAX 10
 
 enum search_type {
 	SEARCH_STRING,
@@ -33,7 +34,14 @@ struct search_field {
 	const char *language, *search_language; /* text search configurations of PostgreSQL */
 	const char *tokenization;               /* of autocomplete */
 	unsigned min_grams, max_grams;
-	bool lower; /* of a token: compared in lower case */
+	bool lower;        /* of a token: compared in lower case */
+	const char *multi; /* another analysis of the same values, by its name; NULL: the field itself */
+};
+
+/* Words that mean the same stand in a table, which is read with each query that names them. */
+struct search_synonyms {
+	const char *place, *name, *table;
+	const char *language; /* their words are read as those of fields with this text search configuration */
 };
 
 struct search_definition {
@@ -42,6 +50,8 @@ struct search_definition {
 	unsigned dynamic; /* a bit for each search_type: columns that the fields do not name are searched too */
 	const char *dynamic_place;
 	const char *language, *search_language; /* of those */
+	const struct search_synonyms *synonyms;
+	size_t synonym_count;
 };
 
 /* Reads a definition that its schema has let pass. `place` comes before the faults' paths: "definition." or "". All

@@ -1,5 +1,5 @@
 """What search queries find, without PostgreSQL: rows, operators and scores as docs/search.md describes them."""
-import fnmatch, random, re
+import collections, fnmatch, functools, itertools, random, re
 
 WORDS = ['amber', 'basin', 'cedar', 'delta', 'ember', 'fjord', 'grove', 'haven', 'inlet', 'jetty', 'knoll', 'lagoon', 'marsh', 'nectar',
 	 'oasis', 'prairie', 'quarry', 'ridge', 'savanna', 'tundra', 'upland', 'valley', 'willow', 'yonder', 'zenith', 'ambers', 'cedarwood']
@@ -28,7 +28,82 @@ def paths(q):
 
 def words_of(row, path):
 	"""With a gap between the texts of a document, so that no phrase goes over it."""
+	if isinstance(path, dict):
+		return [w and STEMS.get(w, w) for w in words_of(row, path['value'])]
 	return [w for v in values(row, path) for w in v.lower().split() + [None]]
+
+
+STEMS = {'ambers': 'amber'}  # of WORDS, those that English knows as forms of each other
+STRINGS = ['title', 'body', 'doc.city', 'doc.deep.word']
+ALIKE = [('equivalent', [], ['amber', 'fjord grove']), ('explicit', ['basin'], ['cedar', 'delta']), ('explicit', ['ember haven', 'tundra'], ['inlet']),
+	 ('equivalent', [], ['jetty', 'knoll', 'basin'])]
+
+
+@functools.lru_cache(None)
+def edits(a, b):
+	"""Letters that are missing, too many, others, or changed places with the next, by the definition."""
+	if not a or not b:
+		return len(a) + len(b)
+	least = min(edits(a[:-1], b) + 1, edits(a, b[:-1]) + 1, edits(a[:-1], b[:-1]) + (a[-1] != b[-1]))
+	return min(least, edits(a[:-2], b[:-2]) + 1) if len(a) > 1 and len(b) > 1 and a[-2:] == b[-1] + b[-2] else least
+
+
+def fuzzy(q, row):
+	z, hit, score = q['fuzzy'], False, 0.0
+	most, fixed = z.get('maxEdits', 2), z.get('prefixLength', 0)
+	for p in paths(q):
+		there, best = {w for w in words_of(row, p) if w}, []
+		for wanted in sorted(set(q['query'].lower().split())):
+			close = [max(0, 1 - edits(w, wanted) / min(len(w), len(wanted))) for w in there if w[:fixed] == wanted[:fixed] and edits(w, wanted) <= most]
+			best.append(max(close, default=None))
+		if (all if q.get('matchCriteria') == 'all' else any)(b is not None for b in best):
+			hit = True
+			score += sum(b or 0 for b in best)
+	return hit, score
+
+
+def sloppy(q, row):
+	"""Each word of the phrase at a place of its own: how far they are from following each other."""
+	wanted, score = q['query'].lower().split(), 0.0
+	for p in paths(q):
+		words = words_of(row, p)
+		choices = itertools.product(*([at for at, w in enumerate(words) if w == one] for one in wanted))
+		spans = [max(d) - min(d) for c in choices if len(set(c)) == len(c) for d in [[at - i for i, at in enumerate(c)]]]
+		if spans and min(spans) <= q['slop']:
+			score += 1 / (1 + min(spans))
+	return score > 0, score
+
+
+def synonymous(q, row):
+	tokens, groups, at = q['query'].lower().split(), [], 0
+	while at < len(tokens):
+		for n in range(len(tokens) - at, 0, -1):
+			said = ' '.join(tokens[at:at + n])
+			meant = {s for kind, given, same in ALIKE if said in (given if kind == 'explicit' else same) for s in same}
+			if meant or n == 1:
+				groups.append([m.split() for m in meant or {said}])
+				at += n
+				break
+	hit, score = False, 0.0
+	for p in paths(q):
+		words = words_of(row, p)
+		found = [any(words[i:i + len(m)] == m for m in g for i in range(len(words))) for g in groups]
+		if (all if q.get('matchCriteria') == 'all' else any)(found):
+			hit = True
+			score += rank(words, sorted({w for g in groups for m in g for w in m}))
+	plain = q.get('matchCriteria') != 'all' and all(len(m) == 1 for g in groups for m in g)
+	return hit, score if plain else None
+
+
+def like(q, row):
+	given, hit, score = q['like'] if isinstance(q['like'], list) else [q['like']], False, 0.0
+	for p in STRINGS:
+		counts = collections.Counter(w for d in given for w in words_of(d, p) if w)
+		wanted, words = sorted(counts, key=lambda w: (-counts[w], w))[:25], words_of(row, p)
+		if any(w in words for w in wanted):
+			hit = True
+			score += rank(words, wanted)
+	return hit, score
 
 
 def rank(words, wanted):
@@ -40,17 +115,21 @@ def rank(words, wanted):
 
 
 def text(q, row):
-	wanted = sorted(set(q['query'].lower().split()))
+	if 'fuzzy' in q or 'synonyms' in q:
+		return (fuzzy if 'fuzzy' in q else synonymous)(q, row)
 	every, hit, score = q.get('matchCriteria') == 'all', False, 0.0
 	for p in paths(q):
 		words = words_of(row, p)
+		wanted = sorted({STEMS.get(w, w) if isinstance(p, dict) else w for w in q['query'].lower().split()})
 		if (all if every else any)(w in words for w in wanted):
 			hit = True
 			score += rank(words, wanted)
-	return hit, None if every and len(wanted) > 1 else score
+	return hit, None if every and len(set(q['query'].lower().split())) > 1 else score
 
 
 def phrase(q, row):
+	if q.get('slop'):
+		return sloppy(q, row)
 	wanted = q['query'].lower().split()
 	hit = any(words[i:i + len(wanted)] == wanted for p in paths(q) for words in [words_of(row, p)] for i in range(len(words)))
 	return hit, None
@@ -107,7 +186,7 @@ def compound(q, row):
 	return hit, None if None in scores else sum(scores)
 
 
-OPERATORS = {'text': text, 'phrase': phrase, 'autocomplete': autocomplete, 'wildcard': wildcard, 'regex': regex, 'range': span,
+OPERATORS = {'text': text, 'phrase': phrase, 'moreLikeThis': like, 'autocomplete': autocomplete, 'wildcard': wildcard, 'regex': regex, 'range': span,
 	     'equals': equals, 'in': among, 'exists': exists, 'near': near, 'compound': compound}
 
 
@@ -121,13 +200,30 @@ def evaluate(query, row):
 	return hit, score
 
 
+def misspelt(r, word):
+	for _ in range(r.randint(0, 2)):
+		i = r.randrange(len(word))
+		word = r.choice([word[:i] + word[i + 1:], word[:i] + 'q' + word[i:], word[:i] + 'z' + word[i + 1:], word[:i] + word[i:i + 2][::-1] + word[i + 2:]]) or word
+	return word
+
+
+def some_text(r, some, path):
+	return r.choice([lambda: {'query': some(r.randint(1, 3)), 'path': r.choice([path, {'value': 'title', 'multi': 'english'}])},
+			 lambda: {'query': ' '.join(misspelt(r, w) for w in some(r.randint(1, 2)).split()), 'path': path,
+				  'fuzzy': r.choice([{}, {'maxEdits': 1}, {'prefixLength': r.randint(1, 3)}, {'maxEdits': 1, 'prefixLength': 2}])},
+			 lambda: {'query': ' '.join(r.choices([*WORDS, 'fjord grove', 'amber', 'basin', 'ember haven', 'tundra'], k=r.randint(1, 3))), 'path': path,
+				  'synonyms': 'alike'}])()
+
+
 def some_query(r, depth=0):
 	"""Any operator, over any field that has it."""
 	text_path = r.choice(['title', 'body', 'doc.city', 'doc.deep.word', ['title', 'body']])
 	some = lambda n=1: ' '.join(r.choices(WORDS, k=n))
 	kind = r.choice(list(OPERATORS)[:-1] + (['compound'] * 4 if depth < 2 else []))
-	q = {'text': lambda: {'query': some(r.randint(1, 3)), 'path': text_path, **r.choice([{}, {}, {'matchCriteria': 'all'}])},
-	     'phrase': lambda: {'query': some(2), 'path': r.choice(['title', 'body', 'doc.city'])},
+	q = {'text': lambda: {**some_text(r, some, text_path), **r.choice([{}, {}, {'matchCriteria': 'all'}])},
+	     'phrase': lambda: {'query': some(r.randint(2, 3)), 'path': r.choice(['title', 'body', 'doc.city', ['title', 'body']]), **r.choice([{}, {'slop': r.randint(1, 6)}])},
+	     'moreLikeThis': lambda: {'like': r.choice([{'title': some(3)}, {'body': some(60), 'stock': 3}, {'doc': {'city': some(1), 'deep': [{'word': some(1)}]}},
+							[{'title': some(2)}, {'title': some(2), 'body': some(1)}]])},
 	     'autocomplete': lambda: {'query': ' '.join(w[:r.randint(2, 4)] for w in some(r.randint(1, 2)).split()), 'path': r.choice(['title', 'doc.tags'])},
 	     'wildcard': lambda: r.choice([{'query': r.choice(WORDS)[:3] + '*', 'path': 'title', 'allowAnalyzedField': True},
 					   {'query': '?' + r.choice(WORDS)[1:4] + '*', 'path': ['tag', 'doc.tags']}]),

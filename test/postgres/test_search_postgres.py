@@ -9,11 +9,12 @@ from client import cli, ok, refused, until
 from databases import USER, allow, shape
 
 FIELDS = {
-	'title': [{'type': 'string'}, {'type': 'autocomplete', 'minGrams': 2}], 'body': {'type': 'string'}, 'stock': {'type': 'number'},
+	'title': [{'type': 'string', 'multi': {'english': {'type': 'string', 'analyzer': 'lucene.english'}}}, {'type': 'autocomplete', 'minGrams': 2}], 'body': {'type': 'string'}, 'stock': {'type': 'number'},
 	'price': {'type': 'number'}, 'live': {'type': 'boolean'}, 'tag': {'type': 'token'},
 	'doc': {'type': 'document', 'fields': {
 		'city': {'type': 'string'}, 'tags': [{'type': 'token'}, {'type': 'autocomplete'}], 'n': {'type': 'number'},
 		'deep': {'type': 'document', 'fields': {'word': {'type': 'string'}}}}}}
+SYNONYMS = [{'name': 'alike', 'analyzer': 'lucene.standard', 'source': {'collection': 'alike'}}]
 READER, SECRET = 'reader', 'another horse 5 battery'
 
 
@@ -77,7 +78,10 @@ def world(start_place):
 	w.sql('create table articles(id int primary key, title text, body varchar(2000), stock int, price numeric, live boolean, tag text, doc jsonb)')
 	for at in range(0, len(ROWS), 500):
 		w.sql('insert into articles select * from jsonb_populate_recordset(null::articles, %s)', json.dumps(ROWS[at:at + 500]))
-	w.articles = w.built('main', 'articles', FIELDS)
+	w.sql('create table alike(mapping_type text, input text[], synonyms jsonb)')
+	for kind, given, same in searching.ALIKE:
+		w.sql('insert into alike values (%s, %s, %s)', kind, given, json.dumps(same))
+	w.articles = w.built('main', 'articles', FIELDS, synonyms=SYNONYMS)
 	return w
 
 
@@ -91,7 +95,7 @@ def test_operators_find_what_they_should(world):
 	r = random.Random(11)
 	c = world.cluster.connect()
 	cursor, found, kinds = c.cursor(), 0, set()
-	for _ in range(300):
+	for _ in range(400):
 		query = searching.some_query(r)
 		cursor.execute('select (document->>%s)::int, score from steward_search.query(%s, %s, %s)',
 			       ('id', 'main', json.dumps(query), json.dumps({'limit': 10000, 'project': ['id']})))
@@ -169,13 +173,42 @@ def test_query_strings(world):
 		assert have == {row['id'] for row in ROWS if searching.evaluate(query, row)[0]}, text
 
 
+def test_synonyms_follow_their_table(world):
+	"""What is written into it counts from the next query on; whoever cannot read it is told so; what is no such table is refused."""
+	world.sql('create table told(word text)')
+	world.sql("insert into told values ('amber'), ('cedar'), ('golden road')")
+	world.sql('create table said(mapping_type varchar, synonyms text[])')
+	named = [{'name': 's', 'analyzer': 'lucene.standard', 'source': {'collection': 'public.said'}}]
+	index = world.built('told', 'told', {'word': {'type': 'string'}}, synonyms=named)
+	query = {'text': {'query': 'amber', 'path': 'word', 'synonyms': 's'}}
+	assert world.count('told', query) == 1
+	world.sql("insert into said values ('equivalent', '{amber,cedar,Golden Roads}'), ('equivalent', null), (null, '{x}'), ('equivalent', '{}')")
+	assert world.count('told', query) == 2
+	world.sql("update said set synonyms = '{amber,golden road}' where mapping_type = 'equivalent' and cardinality(synonyms) = 3")
+	assert {d['word'] for d, _, _ in world.find('told', query)} == {'amber', 'golden road'}
+	hit = world.find('told', query, {'highlight': {'path': 'word'}})
+	assert {'type': 'hit', 'value': 'road'} in [t for _, _, h in hit for t in h[0]['texts']]
+	world.sql('alter table said rename to silent')
+	with pytest.raises(psycopg2.errors.InvalidParameterValue, match='text.synonyms: the table .* is gone'):
+		world.count('told', query)
+	world.sql('create table said(mapping_type text, synonyms point)')
+	with pytest.raises(psycopg2.errors.InvalidParameterValue, match='other columns'):
+		world.count('told', query)
+	assert world.count('told', {'text': {'query': 'amber', 'path': 'word'}}) == 1
+	for table in ('said', 'nothing', 'looked_at'):
+		refused(world.ask('bad', 'told', {'word': {'type': 'string'}}, synonyms=[{**named[0], 'source': {'collection': table}}]), 400, 'VALIDATION_ERROR',
+			'definition.synonyms[0].source.collection')
+	assert world.server.delete('%s/%s' % (world.base, index)).status_code == 204
+
+
 def test_the_index_is_used(world):
 	c = world.cluster.connect()
 	cursor = c.cursor()
 	cursor.execute('set enable_seqscan = off')
 	name, = [n for n in world.indexes() if n.startswith('steward_search_')][:1]
 	for query in (TEXT, {'equals': {'path': 'tag', 'value': 'Amber'}}, {'range': {'path': 'stock', 'lt': 3}}, {'equals': {'path': 'doc.n', 'value': 3}},
-		      {'autocomplete': {'query': 'amb', 'path': 'title'}}, {'phrase': {'query': 'amber cedar', 'path': 'body'}}):
+		      {'autocomplete': {'query': 'amb', 'path': 'title'}}, {'text': {'query': 'ambre', 'path': 'title', 'fuzzy': {'prefixLength': 2}}},
+		      {'phrase': {'query': 'amber cedar', 'path': 'body', 'slop': 3}}, {'moreLikeThis': {'like': {'title': 'amber'}}}, {'phrase': {'query': 'amber cedar', 'path': 'body'}}):
 		cursor.execute('select steward_search.explain(%s, %s)', ('main', json.dumps(query)))
 		plan = json.dumps(cursor.fetchone()[0])
 		assert 'Bitmap Index Scan' in plan and 'steward_search_' in plan, (query, plan)
@@ -184,12 +217,17 @@ def test_the_index_is_used(world):
 
 
 @pytest.mark.parametrize('query, place', [
-	({'geoWithin': {}}, 'geoWithin'), ({'moreLikeThis': {'like': {}}}, 'moreLikeThis'), ({}, ''), ([], ''), ({'text': {}, 'phrase': {}}, ''),
-	({'text': {'query': 'a', 'path': 'title', 'fuzzy': {}}}, 'text.fuzzy'),
+	({'geoWithin': {}}, 'geoWithin'), ({'moreLikeThis': {'like': {}}}, 'moreLikeThis.like'), ({'moreLikeThis': {'like': 'x'}}, 'moreLikeThis.like'),
+	({'moreLikeThis': {'like': {'title': 'a'}, 'path': 'title'}}, 'moreLikeThis.path'), ({}, ''), ([], ''), ({'text': {}, 'phrase': {}}, ''),
+	({'text': {'query': 'a', 'path': 'title', 'fuzzy': {'maxEdits': 3}}}, 'text.fuzzy.maxEdits'), ({'text': {'query': 'a', 'path': 'title', 'fuzzy': 1}}, 'text.fuzzy'),
+	({'text': {'query': 'a', 'path': 'title', 'fuzzy': {'maxExpansions': 5}}}, 'text.fuzzy.maxExpansions'),
+	({'text': {'query': 'a', 'path': 'title', 'fuzzy': {}, 'synonyms': 'alike'}}, 'text.synonyms'), ({'text': {'query': 'a', 'path': 'title', 'synonyms': 'x'}}, 'text.synonyms'),
+	({'text': {'query': 'a', 'path': {'value': 'title', 'multi': 'english'}, 'synonyms': 'alike'}}, 'text.synonyms'),
+	({'text': {'query': 'a', 'path': {'value': 'title', 'multi': 'x'}}}, 'text.path'), ({'text': {'query': 'a', 'path': {'value': 'title'}}}, 'text.path[0]'),
 	({'text': {'query': 'a', 'path': 'nothing'}}, 'text.path'), ({'text': {'query': 'a', 'path': 'stock'}}, 'text.path'),
 	({'text': {'query': 'a'}}, 'text.path'), ({'text': {'query': 1, 'path': 'title'}}, 'text.query'),
 	({'text': {'query': 'a', 'path': 'title', 'score': {'function': {}}}}, 'text.score.function'),
-	({'phrase': {'query': 'a b', 'path': 'title', 'slop': 2}}, 'phrase.slop'),
+	({'phrase': {'query': 'a b', 'path': 'title', 'slop': -1}}, 'phrase.slop'), ({'phrase': {'query': 'a b', 'path': 'title', 'slop': 1.5}}, 'phrase.slop'),
 	({'compound': {}}, 'compound'), ({'compound': {'must': [{'text': {'query': 'a', 'path': 'x'}}]}}, 'compound.must[0].text.path'),
 	({'compound': {'should': [TEXT], 'minimumShouldMatch': 2}}, 'compound.minimumShouldMatch'),
 	({'range': {'path': 'stock'}}, 'range'), ({'range': {'path': 'stock', 'gt': 'x'}}, 'range.path'),

@@ -21,7 +21,7 @@
 
 #include "engine/postgres/model/model.h"
 
-#define VERSION "search 3"
+#define VERSION "search 4"
 
 const char pg_search_version[] = VERSION;
 
@@ -32,7 +32,7 @@ const char *const pg_search_sql[] = {
 	"  execute format('alter schema %I rename to %I', x.nspname, 'not_' || left(x.nspname, 40) || '_' || x.oid);\n"
 	"end loop;\n"
 	"create schema if not exists steward_search;\n"
-	"for x in select e from unnest('{pg_trgm,btree_gin}'::text[]) e except select extname from pg_extension loop\n"
+	"for x in select e from unnest('{pg_trgm,btree_gin,fuzzystrmatch}'::text[]) e except select extname from pg_extension loop\n"
 	"  execute format('create extension %I schema steward_search', x.e);\n"
 	"end loop;\n"
 	"if to_regclass('steward_search.indexes') is null then\n"
@@ -41,6 +41,9 @@ const char *const pg_search_sql[] = {
 	"  alter table steward_search.indexes enable row level security;\n"
 	"  create policy readable on steward_search.indexes for select using (true);\n"
 	"  grant select on steward_search.indexes to public;\n"
+	"end if;\n"
+	"if not exists (select from pg_attribute where attrelid = 'steward_search.indexes'::regclass and attname = 'synonyms') then\n"
+	"  alter table steward_search.indexes add column synonyms jsonb not null default '[]';\n"
 	"end if;\n"
 	"grant usage on schema steward_search to public;\n"
 	"end $$",
@@ -140,7 +143,7 @@ const char *const pg_search_sql[] = {
 	"table has other columns by now (%s)', i.name, left(bad, 300));\n"
 	"end if;\n"
 	"return jsonb_build_object('rel', i.rel::bigint, 'schema', c.nspname, 'table', c.relname, 'fields', "
-	"i.fields);\n"
+	"i.fields, 'synonyms', i.synonyms);\n"
 	"end $f$;\n",
 	"create or replace function steward_search.prepared(index text, query jsonb, out ix jsonb, out cond text, out score "
 	"text, out relation text) language plpgsql volatile set search_path = pg_catalog, pg_temp as $f$\n"
@@ -180,7 +183,7 @@ const char *const pg_search_sql[] = {
 	"  one := null;\n"
 	"  if k in ('text', 'phrase') and (q->k->'path' = '{\"wildcard\": \"*\"}' or q->k->'path' @> "
 	"to_jsonb(path)) then\n"
-	"    one := steward_search.text_query(k, f, q->k, k);\n"
+	"    one := steward_search.text_query(ix, k, f, q->k, k);\n"
 	"  elsif k = 'queryString' then\n"
 	"    one := steward_search.terms(ix, steward_search.parsed(q->k, k), path, f);\n"
 	"  elsif k = 'compound' then\n"

@@ -22,6 +22,7 @@ struct pg_index_plan {
 	const char *collation; /* quoted; NULL: none */
 	const char *make;      /* the statement that makes the collation; NULL: it is there */
 	const char *fields;    /* of a search index: JSON, as search/functions.c has them */
+	const char *synonyms;  /* the same */
 	const char *field;     /* of the fault */
 	char why[400];
 };

@@ -58,6 +58,8 @@ static json_t *field_json(const struct search_field *f, const struct pg_index_co
 	                      "typname", c->name, "json", is_document(c), "type", search_type_name(f->type), "steps",
 	                      steps_json(f), "language", f->language, "search", f->search_language, "lower",
 	                      f->lower || (f->type == SEARCH_UUID && !is_document(c)));
+	if (f->multi)
+		json_put_z(o, "multi", f->multi);
 	if (f->type == SEARCH_AUTOCOMPLETE) {
 		json_put_z(o, "tokenization", f->tokenization);
 		json_put(o, "min", json_integer(f->min_grams));
@@ -152,6 +154,49 @@ static int dynamic_plan(struct pg_index_plan *p, const struct search_definition 
 	return r;
 }
 
+/* --- synonyms */
+
+/* Named as the table of an index is. Its rows are read with each query, by the columns' names. */
+#define SYNONYM_TABLE                                                                                                \
+	"select n.nspname, c.relname, c.relkind = 'r', (select count(*) from pg_attribute join pg_type y on y.oid "  \
+	"= atttypid where attrelid = c.oid and not attisdropped and typnamespace = 'pg_catalog'::regnamespace and "  \
+	"(attname = 'mapping_type' and typname in ('text', 'varchar') or attname = 'synonyms' and typname in "       \
+	"('_text', '_varchar', 'jsonb'))) = 2 from pg_class c join pg_namespace n on n.oid = relnamespace, (select " \
+	"%s::text as t) w where nspname !~ '^(pg_|steward|information_schema$|sharded$)' and ((nspname = 'public' "  \
+	"and relname = t) or (position('.' in t) > 1 and nspname = split_part(t, '.', 1) and relname = substr(t, "   \
+	"position('.' in t) + 1))) and relkind in ('r', 'p', 'm', 'v', 'f') order by nspname = 'public' and "        \
+	"relname = t desc limit 1"
+
+static int synonym_plan(struct pg_index_plan *p, const struct search_synonyms *s, json_t *list)
+{
+	PGresult *rows;
+	struct str sql = arena_printf(p->arena, SYNONYM_TABLE, pg_index_literal(p, s->table));
+	int r = pg_sql_rows(p->conn, ASK_MS, sql.p, &rows);
+	if (r < 0)
+		return r;
+	bool there = PQntuples(rows) > 0, good = *pg_value(rows, 0, 2) == 't' && *pg_value(rows, 0, 3) == 't';
+	if (good)
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", s->name, "language", s->language,
+		                                      "schema", pg_value(rows, 0, 0), "table", pg_value(rows, 0, 1)));
+	PQclear(rows);
+	if (good)
+		return 0;
+	return pg_index_fault(p, s->place, "%s",
+	                      there ? "must be a table with the columns mapping_type (text) and synonyms (text[] or "
+	                              "jsonb), and input, of the same type, for those that are explicit"
+	                            : "the database has no such table");
+}
+
+static int synonyms_plan(struct pg_index_plan *p, const struct search_definition *d)
+{
+	json_t *list = json_keep(p->arena, json_array());
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < d->synonym_count; i++)
+		r = synonym_plan(p, &d->synonyms[i], list);
+	p->synonyms = arena_z(p->arena, json_text(p->arena, list));
+	return r;
+}
+
 int pg_search_plan(struct pg_index_plan *p)
 {
 	const struct engine_search *s = p->want->search;
@@ -171,7 +216,7 @@ int pg_search_plan(struct pg_index_plan *p)
 	if (r == 0 && !json_array_size(list))
 		return pg_index_fault(p, d.dynamic_place, "the table has no column that can be searched");
 	p->fields = arena_z(p->arena, json_text(p->arena, list));
-	return r;
+	return r < 0 ? r : synonyms_plan(p, &d);
 }
 
 /* --- building */
@@ -205,14 +250,14 @@ const char *pg_search_put(struct pg_index_plan *p)
 	const struct engine_search *s = p->want->search;
 	return arena_printf(p->arena,
 	                    "delete from steward_search.indexes where namespace = %s and name = %s and id <> %s; "
-	                    "insert into steward_search.indexes(id, build, name, namespace, rel, fields) values (%s, "
-	                    "%s, %s, "
-	                    "%s, %s, %s) on conflict (id) do update set build = excluded.build, name = excluded.name, "
-	                    "namespace = excluded.namespace, rel = excluded.rel, fields = excluded.fields; ",
+	                    "insert into steward_search.indexes(id, build, name, namespace, rel, fields, synonyms) "
+	                    "values (%s, %s, %s, %s, %s, %s, %s) on conflict (id) do update set build = "
+	                    "excluded.build, name = excluded.name, namespace = excluded.namespace, rel = "
+	                    "excluded.rel, fields = excluded.fields, synonyms = excluded.synonyms; ",
 	                    pg_index_literal(p, p->want->table), pg_index_literal(p, s->name),
 	                    pg_index_literal(p, s->id), pg_index_literal(p, s->id), pg_index_literal(p, p->want->id),
 	                    pg_index_literal(p, s->name), pg_index_literal(p, p->want->table), p->table.oid,
-	                    pg_index_literal(p, p->fields))
+	                    pg_index_literal(p, p->fields), pg_index_literal(p, p->synonyms))
 	        .p;
 }
 

@@ -115,7 +115,7 @@ int pg_search_schema_make(struct arena *a, PGconn *conn)
 	int r = pg_sql_int(conn, ASK_MS, sql.p, &done);
 	if (r < 0 || done)
 		return r;
-	r = pg_sql_do(conn, MAKE_MS, "begin");
+	r = pg_sql_do(conn, MAKE_MS, "begin; set local lock_timeout = '3s'");
 	if (r == 0)
 		r = pg_sql_do(conn, MAKE_MS, pg_search_sql[0]);
 	if (r == 0)
