@@ -75,6 +75,7 @@ else {
 		await until('the new definition', async () => (await indexes())[0].statusDetail[0].mainIndex.definitionVersion.version === 1, 3 * LONG);
 		await until('it is found', async () => {
 			await button(page, 'Search').click();
+			await page.getByText(/^Took/).waitFor();
 			return page.getByText(/it's red/).isVisible();
 		});
 		await row.getByRole('button', {name: 'What to do with main'}).click();
