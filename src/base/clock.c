@@ -56,6 +56,15 @@ int64_t clock_boot_us(void)
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
+int64_t clock_put_back(struct clock_seen *s)
+{
+	struct clock_seen now = {clock_now_ms(), clock_boot_us() / 1000};
+	int64_t passed = clock_is_virtual() ? 0 : now.boot_ms - s->boot_ms;
+	int64_t back = s->ms ? s->ms + passed - now.ms : 0;
+	*s = now;
+	return back > 0 ? back : 0;
+}
+
 /* Converts between days since 1970-01-01 and a proleptic Gregorian date. It counts in 400-year eras that start in
  * March, so that the leap day is the last day of a year. */
 static int64_t days_from_date(int64_t y, int m, int d)

@@ -21,6 +21,14 @@ int64_t clock_mono_us(void);
 /* The same, and goes on while the machine sleeps: for what others see age meanwhile. */
 int64_t clock_boot_us(void);
 
+/* A look at both clocks. */
+struct clock_seen {
+	int64_t ms, boot_ms;
+};
+/* By how many milliseconds the service's clock was put back since the last look, of what begins with zeros; 0: it was
+ * not. What was decided by a clock that ran ahead is held against the one that is right. */
+int64_t clock_put_back(struct clock_seen *s);
+
 /* ISO 8601 in UTC. CLOCK_TEXT bytes with the NUL: "2026-11-15T00:39:40Z". */
 #define CLOCK_TEXT 32
 void clock_format(int64_t ms, char ret_text[CLOCK_TEXT]);

@@ -30,6 +30,9 @@
 #define BACKOFF_MAX_MS 60000
 #define PROGRESS_US 500000
 #define FAILED_KEPT_MS (7 * 86400000LL)
+#define LOOK_MS 60000     /* at most, between two looks at the clock */
+#define PUT_BACK_MS 60000 /* a job that is late by less is left alone */
+#define AHEAD_MS 600000   /* that a job waits at most for its next step, whatever its kind */
 
 struct jobs {
 	struct store *store;
@@ -47,6 +50,7 @@ struct jobs {
 	pthread_cond_t changed;
 	uint64_t generation; /* grows when a job may have become due */
 	bool stopping;
+	struct clock_seen clock;
 	char tenants[THREADS_MAX][TENANT_TEXT]; /* by worker: whose step it runs; empty: nobody's */
 	enum job_lasts lasts[THREADS_MAX];      /* and what kind of step; short where it runs none */
 	bool moves[THREADS_MAX];                /* and whether it moves all of a cluster's data */
@@ -55,6 +59,11 @@ struct jobs {
 	_Atomic uint64_t steps, retries, failed;
 	atomic_uint numbers; /* the next worker's number */
 	atomic_uint busy;    /* workers between a claim and the end of its step */
+};
+
+struct put_back {
+	struct jobs *jobs;
+	int64_t by_ms;
 };
 
 #define KINDS_TEXT 1024 /* of the names of kinds that last */
@@ -345,10 +354,37 @@ static void step_run(struct jobs *j, struct job_run *r)
 	j->steps++;
 }
 
+/* A clock that ran ahead has made jobs due then, and those that were done then would wait until it is there again. */
+static int put_back_run(struct tx *tx, void *ctx)
+{
+	const struct put_back *p = ctx;
+	int64_t now = clock_now_ms();
+	int r = tx_jobs_put_back(tx, now, now + p->by_ms + AHEAD_MS, p->by_ms);
+	return r < 0 ? r : jobs_schedule(tx, p->jobs);
+}
+
+static void clock_look(struct jobs *j)
+{
+	struct put_back p = {.jobs = j};
+	pthread_mutex_lock(&j->lock);
+	const struct clock_seen before = j->clock;
+	p.by_ms = clock_put_back(&j->clock);
+	pthread_mutex_unlock(&j->lock);
+	if (p.by_ms < PUT_BACK_MS)
+		return;
+	log_warn("jobs: the clock was put back by %lld ms: what waits for where it was is due now", (long long)p.by_ms);
+	if (store_write_wait(j->store, put_back_run, &p) == 0)
+		return;
+	pthread_mutex_lock(&j->lock);
+	j->clock = before; /* once more, with the next look */
+	pthread_mutex_unlock(&j->lock);
+}
+
 /* Waits until something changes or is due. */
 static void wait_for_work(struct jobs *j, uint64_t seen, bool timed, int64_t due_ms)
 {
-	int64_t until_us = clock_mono_us() + (due_ms - clock_now_ms()) * 1000;
+	int64_t wait_ms = due_ms - clock_now_ms();
+	int64_t until_us = clock_mono_us() + (wait_ms < LOOK_MS ? wait_ms : LOOK_MS) * 1000;
 	struct timespec until = {.tv_sec = until_us / 1000000, .tv_nsec = until_us % 1000000 * 1000};
 	int r = 0;
 	pthread_mutex_lock(&j->lock);
@@ -378,6 +414,7 @@ static void *worker_main(void *arg)
 	r->reader = j->readers[k.worker];
 	while (generation_read(j, &seen)) {
 		int64_t due_ms = 0;
+		clock_look(j);
 		tx_begin_read(r->reader);
 		int next = tx_job_next(r->reader, skip_write(j, false, skip), &due_ms);
 		tx_end_read(r->reader);
@@ -412,6 +449,8 @@ static int recover_run(struct tx *tx, void *ctx)
 	int r = tx_jobs_recover(tx, &count);
 	if (r == 0)
 		r = tx_jobs_forget(tx, STR_NONE, clock_now_ms() - FAILED_KEPT_MS);
+	if (r == 0 && !clock_is_virtual()) /* while no service ran */
+		r = tx_jobs_put_back(tx, clock_now_ms(), 0, 0);
 	if (r == 0)
 		r = jobs_schedule(tx, j);
 	if (r == 0 && count)

@@ -100,6 +100,8 @@
 	X(jobs_forget, (struct tx * tx, struct str subject, int64_t before_ms), (tx, subject, before_ms))            \
 	X(jobs_cancel, (struct tx * tx, const char *kind, struct str subject), (tx, kind, subject))                  \
 	X(jobs_settle, (struct tx * tx, struct str host), (tx, host))                                                \
+	X(jobs_put_back, (struct tx * tx, int64_t now_ms, int64_t until_ms, int64_t by_ms),                          \
+	  (tx, now_ms, until_ms, by_ms))                                                                             \
 	X(jobs_recover, (struct tx * tx, int64_t * ret), (tx, ret))                                                  \
 	X(job_count, (struct tx * tx, int64_t * ret), (tx, ret))                                                     \
 	X(job_tally, (struct tx * tx, struct arena * a, struct job_tally * *ret, size_t * n), (tx, a, ret, n))       \

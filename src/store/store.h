@@ -268,6 +268,10 @@ must_check int tx_job_find(struct tx *tx, struct arena *a, const char *kind, str
 must_check int tx_jobs_forget(struct tx *tx, struct str subject, int64_t before_ms);
 /* Deletes the waiting jobs of one kind of a subject. */
 must_check int tx_jobs_cancel(struct tx *tx, const char *kind, struct str subject);
+/* The clock was put back by `by_ms` (0: that is not known) to `now_ms`: what was to be due before `until_ms`, and what
+ * was added later than now, is due as much sooner, but not before now. Of jobs that other nodes must run nothing is
+ * changed. */
+must_check int tx_jobs_put_back(struct tx *tx, int64_t now_ms, int64_t until_ms, int64_t by_ms);
 /* At the start of a process: frees the claims of processes that are gone. SQLite: all claims, because one process owns
  * the file. PostgreSQL: those of this node's earlier run and of dead nodes. */
 must_check int tx_jobs_recover(struct tx *tx, int64_t *ret_count);

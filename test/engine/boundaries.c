@@ -30,6 +30,10 @@ struct past {
 	uint64_t end[TIMELINES + 1];        /* up to where log of the timeline was written */
 	char there[TIMELINES + 1][NUMBERS]; /* 2: the segment is stored, 1: its beginning */
 	int64_t ms;
+	/* Where the clock was put back far, so that times before are later; and whether it was since the last mark. */
+	uint64_t backs[STEPS];
+	size_t back_count;
+	bool back;
 };
 
 static unsigned dice(unsigned sides)
@@ -65,6 +69,9 @@ static void some_write(struct past *p)
 static struct pg_mark *mark_add(struct past *p, char kind, uint64_t lsn, uint64_t end, unsigned took)
 {
 	struct pg_mark *m = &p->marks[p->mark_count++];
+	if (p->back)
+		p->backs[p->back_count++] = lsn;
+	p->back = false;
 	*m = (struct pg_mark){kind, p->ms, p->ms + took, 0, p->timeline, lsn, end};
 	log_write(p, end);
 	p->ms += took;
@@ -75,7 +82,11 @@ static void step(struct past *p)
 {
 	unsigned pause = dice(4) ? 1 + dice(1500) : 1 + dice(2 * PG_HOUR_MS);
 	struct pg_mark *last = p->mark_count ? &p->marks[p->mark_count - 1] : NULL;
-	switch (dice(8)) {
+	switch (dice(9)) {
+	case 8: /* log of a clock that was ahead, whose marks were taken back */
+		some_write(p);
+		p->back = true;
+		break;
 	case 0: /* nothing is written for a while */
 		if (last && last->timeline == p->timeline && last->end == p->lsn)
 			last->still_ms = p->ms + pause - 1;
@@ -94,6 +105,11 @@ static void step(struct past *p)
 		if (p->timeline > 1 && fork < p->fork[p->timeline - 1])
 			break;
 		p->fork[p->timeline++] = fork;
+		if (p->back_count && p->backs[p->back_count - 1] > fork) {
+			while (p->back_count > 1 && p->backs[p->back_count - 2] > fork)
+				p->back_count--;
+			p->backs[p->back_count - 1] = fork;
+		}
 		log_write(p, fork);
 		break;
 	}
@@ -137,6 +153,14 @@ static bool is_there(const struct past *p, uint64_t from, uint64_t end)
 	return p->there[timeline_of(p, last)][last] > 0;
 }
 
+static bool is_crossed(const struct past *p, uint64_t from, uint64_t to)
+{
+	for (size_t i = 0; i < p->back_count; i++)
+		if (p->backs[i] > from && p->backs[i] <= to)
+			return true;
+	return false;
+}
+
 /* --- into the repository */
 
 static void segments_put(struct past *p, struct repository *r, const struct repo_line *line)
@@ -167,6 +191,8 @@ static void marks_put(const struct past *p, struct repository *r, const struct r
 	struct buf index = {0}, b = {0};
 	int64_t hour = -1;
 	buf_printf(&index, "identity 7\nbroken 0\ngap %llu\n", (unsigned long long)p->first);
+	for (size_t i = 0; i < p->back_count; i++)
+		buf_printf(&index, "back %llx\n", (unsigned long long)p->backs[i]);
 	for (size_t i = 0; i < p->mark_count; i++) {
 		const struct pg_mark *m = &p->marks[i];
 		if (m->to_ms / PG_HOUR_MS != hour) {
@@ -244,15 +270,16 @@ static const struct pg_mark *mark_during(const struct past *p, int64_t ms)
 static bool is_right(const struct past *p, int64_t ms, const struct pg_target *to)
 {
 	const struct pg_mark *before = mark_before(p, ms), *after = mark_after(p, ms), *during = mark_during(p, ms);
-	if (during && (!after || !is_there(p, before ? before->lsn : 0, after->end)))
+	uint64_t base = before ? before->lsn : 0;
+	if (during && (!after || !is_there(p, base, after->end) || is_crossed(p, base, after->lsn)))
 		after = during->still_ms >= ms ? during : NULL;
 	if (!before || to->least != before->lsn)
 		return false;
 	if (to->lsn)
 		return to->lsn == before->lsn && to->end == before->end && to->timeline == before->timeline &&
 		       ms <= before->still_ms && is_there(p, before->lsn, before->end);
-	return after && to->time_us == ms * 1000 && to->end == after->end && to->timeline == after->timeline &&
-	       is_there(p, before->lsn, after->end);
+	return after && !is_crossed(p, base, after->lsn) && to->time_us == ms * 1000 && to->end == after->end &&
+	       to->timeline == after->timeline && is_there(p, before->lsn, after->end);
 }
 
 /* A snapshot that was taken when the window began is played on to the moment. */
@@ -260,7 +287,7 @@ static bool is_reached(const struct past *p, const struct engine_window *w, cons
 {
 	for (size_t i = 0; i < p->mark_count; i++)
 		if (is_way(p, &p->marks[i]) && p->marks[i].to_ms == w->from_ms)
-			return is_there(p, p->marks[i].lsn, to->end);
+			return is_there(p, p->marks[i].lsn, to->end) && !is_crossed(p, p->marks[i].lsn, to->least);
 	return false;
 }
 

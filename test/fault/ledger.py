@@ -112,6 +112,16 @@ class Ledger:
 		if conn:
 			conn.close()
 
+	def put_back(self, seconds):
+		"""The clock was that far ahead for a while: what was noted then gets the times that were right."""
+		limit = now() + seconds / 2
+		with self.lock:
+			for e in self.entries:
+				e.begun -= seconds if e.begun > limit else 0
+				e.acked = e.acked and e.acked - (seconds if e.acked > limit else 0)
+		clock.twice.clear()
+		clock.latest = 0
+
 	def stop(self):
 		self.stopping = True
 		for t in self.threads:

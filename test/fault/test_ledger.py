@@ -9,12 +9,13 @@ import psycopg2, pytest
 import client, databases
 from client import cli, ok, refused
 from databases import allow, shape, until, working_in
-from ledger import PGBENCH, Ledger, Pgbench, Repository, ask_point, clock, job_over, leads_to, moment, now, restored, \
+from ledger import PGBENCH, Ledger, Pgbench, Repository, ask_point, clock, events, job_over, leads_to, moment, now, restored, \
 	seconds_of, take, window
 
 POINTS = int(os.environ.get('STEWARD_POINTS', '5'))
 SEED = int(os.environ.get('STEWARD_SEED') or random.SystemRandom().randrange(1 << 32))
 REPOSITORY_MB = 1500
+YEAR = 365 * 86400
 OFFERED_SECONDS = 180  # of a busy machine; on an idle one it is two
 pytestmark = pytest.mark.skipif(not databases.installed(), reason='PostgreSQL is not installed')
 
@@ -347,6 +348,38 @@ def test_a_clock_that_is_put_back(backed):
 			run.later(point)
 	finally:
 		ledger.stop()
+	delete(c, target)
+
+
+def test_a_clock_that_ran_ahead(backed):
+	"""By a year, for some seconds: restore points go on when it is right again, and do not wait for a year; and it is told."""
+	s, repository = backed()
+	if not clock.file:
+		pytest.skip('the tests may not mount here')
+	c = s.cluster('source', backupEnabled=True, pitEnabled=True, **shape(1)).settled()
+	target = s.cluster('target', **shape(1)).settled()
+	c.ask('create table ledger(n bigint primary key)')
+	ledger = Ledger(c, lambda n: 'insert into ledger values (%d)' % n)
+	take(c)
+	ledger.goes_on()
+	clock.jump(YEAR)
+	ahead = int(now()) // 3600
+	until(lambda: [f for f in repository.path.glob('*/*/wal/%s/*/0/seconds/*' % c.id) if int(f.name) >= ahead], OFFERED_SECONDS, 'marks of next year')
+	ledger.goes_on()
+	clock.jump(-YEAR)
+	ledger.put_back(YEAR)
+	began = now()
+	until(lambda: 'CPS_OPLOG_BEHIND' in events(c, 'CPS_OPLOG_BEHIND'), OFFERED_SECONDS, 'the event', longest=1)
+	run = Run(s, random.Random(0), ledger, c, target, repository,
+		  lambda target, ledger, low, high: ledger.check({n: 1 for n, in target.ask('select n from ledger')}, low, high), exact=True)
+	try:
+		low, _ = until(lambda: (lambda w: w and w[0] > began and w)(window(c, target, int(now()) + 1000)), OFFERED_SECONDS, 'another window', longest=1)
+		for point in (low + 1, low + 4, int(now()) + 1):
+			run.later(point)
+		refused(ask_point(c, int(now()) + YEAR // 2, target), 400, 'POINT_IN_TIME_NOT_RESTORABLE')
+	finally:
+		ledger.stop()
+	until(lambda: events(c, 'CPS_OPLOG_BEHIND', 'CPS_OPLOG_CAUGHT_UP')[-1] == 'CPS_OPLOG_CAUGHT_UP', OFFERED_SECONDS, 'the end of the alarm', longest=1)
 	delete(c, target)
 
 

@@ -390,12 +390,13 @@ int window_ensure(struct tx *tx, struct arena *a, struct backup_line *line)
 {
 	struct snapshot *list, taken;
 	size_t count = 0;
-	int64_t since = json_number(line->body, "since");
+	int64_t since = json_number(line->body, "since"), now = clock_now_ms();
 	if (!json_flag(line->body, "archive"))
 		return 0;
 	int r = snapshots_of(tx, a, line->doc.id, &list, &count);
 	for (size_t i = 0; r == 0 && i < count; i++)
 		if (!snapshot_is(&list[i], "failed") && list[i].doc.created_ms >= since &&
+		    list[i].doc.created_ms <= now && /* or by a clock that was ahead */
 		    str_eq(json_field(list[i].plan, "incarnation"), json_field(line->body, "incarnation")))
 			return 0;
 	const struct snapshot_wish wish = {.type = "fallback",

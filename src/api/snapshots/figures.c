@@ -29,13 +29,15 @@ int backup_taken(struct tx *tx, struct arena *a, const struct backup_line *line,
 {
 	struct snapshot *list;
 	size_t count = 0;
+	int64_t now = clock_now_ms();
 	*ret_ms = json_number(line->body, "taken");
-	if (*ret_ms)
+	if (*ret_ms && *ret_ms <= now)
 		return 0;
+	*ret_ms = 0; /* also by a clock that was ahead: that would hide for as long that no other is taken */
 	int r = snapshots_of(tx, a, line->doc.id, &list, &count);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		int64_t ended = json_number(list[i].plan, "ended");
-		if (snapshot_is(&list[i], "completed") && ended > *ret_ms)
+		if (snapshot_is(&list[i], "completed") && ended > *ret_ms && ended <= now)
 			*ret_ms = ended;
 	}
 	return r;

@@ -109,7 +109,8 @@ bool snapshot_is_base(const struct snapshot *s, const struct engine_source *of, 
 {
 	int64_t at = json_number(s->plan, "at");
 	return snapshot_is(s, "completed") && str_is(json_field(s->plan, "incarnation"), of->incarnation) &&
-	       snapshot_lies_in(s, str_of(of->region)) && at >= w->from_ms && at <= w->to_ms;
+	       !json_flag(s->plan, "ahead") && snapshot_lies_in(s, str_of(of->region)) && at >= w->from_ms &&
+	       at <= w->to_ms;
 }
 
 size_t snapshot_sources(struct arena *a, const struct snapshot *s, struct engine_source **ret_list)

@@ -439,7 +439,7 @@ static int64_t newest_of(const struct watched *one)
 	for (size_t i = 0; i < one->snapshot_count; i++) {
 		const struct snapshot *s = &one->snapshots[i];
 		int64_t at = json_number(s->plan, "at");
-		if (snapshot_is(s, "completed") && at > newest &&
+		if (snapshot_is(s, "completed") && at > newest && at <= clock_now_ms() &&
 		    str_is(json_field(s->plan, "incarnation"), one->source.incarnation))
 			newest = at;
 	}
@@ -470,6 +470,22 @@ static int visit_archive(struct tx *tx, void *ctx, const struct doc *d)
 	return one->unbegun ? snapshots_of(tx, w->arena, d->id, &one->snapshots, &one->snapshot_count) : 0;
 }
 
+/* Snapshots of times that are still to come were taken by a clock that was ahead: the log behind them has those times
+ * too, and when the clock shows them again, it is other log that they would begin. */
+static int ahead_note(struct tx *tx, struct arena *a, struct str cluster_id)
+{
+	struct snapshot *list;
+	size_t count = 0;
+	int r = snapshots_of(tx, a, cluster_id, &list, &count);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (json_number(list[i].plan, "at") <= clock_now_ms() || json_flag(list[i].plan, "ahead"))
+			continue;
+		json_put(list[i].plan, "ahead", json_true());
+		r = snapshot_save(tx, a, &list[i]);
+	}
+	return r;
+}
+
 static int archives_save(struct tx *tx, struct job_run *r)
 {
 	const struct archives *w = r->save_ctx;
@@ -491,6 +507,7 @@ static int archives_save(struct tx *tx, struct job_run *r)
 			json_put(line.body, "since", json_integer(clock_now_ms()));
 			json_put(line.body, "lostAt", json_integer(clock_now_ms()));
 			json_object_del(line.body, "begun");
+			result = ahead_note(tx, r->arena, w->list[i].id);
 		}
 		if (result == 0)
 			result = backup_line_save(tx, r->arena, &line);

@@ -209,6 +209,18 @@ int pg_jobs_settle(struct tx *tx, struct str host)
 	return host.n ? pg_defer(tx, PG_JOBS_SETTLE_ST, &args) : 0;
 }
 
+int pg_jobs_put_back(struct tx *tx, int64_t now_ms, int64_t until_ms, int64_t by_ms)
+{
+	assert(tx->in_write);
+	struct pg_args args = {0};
+	pg_int(&args, now_ms);
+	pg_int(&args, until_ms);
+	pg_int(&args, by_ms);
+	pg_z(&args, tx->store->node);
+	tx->jobs = true;
+	return pg_defer(tx, PG_JOBS_PUT_BACK_ST, &args);
+}
+
 int pg_jobs_recover(struct tx *tx, int64_t *ret_count)
 {
 	assert(tx->in_write);

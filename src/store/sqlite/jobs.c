@@ -222,6 +222,19 @@ int sqlite_jobs_settle(struct tx *tx, struct str host)
 	return conn_run(tx, ST_JOBS_SETTLE);
 }
 
+int sqlite_jobs_put_back(struct tx *tx, int64_t now_ms, int64_t until_ms, int64_t by_ms)
+{
+	assert(tx->in_write);
+	sqlite3_stmt *st = conn_statement(tx, ST_JOBS_PUT_BACK);
+	if (!st)
+		return -EIO;
+	sqlite3_bind_int64(st, 1, now_ms);
+	sqlite3_bind_int64(st, 2, until_ms);
+	sqlite3_bind_int64(st, 3, by_ms);
+	tx->jobs = true;
+	return conn_step(tx, st);
+}
+
 int sqlite_jobs_recover(struct tx *tx, int64_t *ret_count)
 {
 	assert(tx->in_write);

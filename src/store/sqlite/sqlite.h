@@ -163,6 +163,9 @@
 	X(JOBS_FORGET_OF, "DELETE FROM job WHERE subject = ?1 AND subject <> '' AND state = 'failed'")                \
 	X(JOBS_CANCEL, "DELETE FROM job WHERE kind = ?1 AND subject = ?2 AND subject <> '' AND state = 'queued'")     \
 	X(JOBS_SETTLE, "DELETE FROM job WHERE substr(subject, 1, length(kind) + 1) = kind || '@'")                    \
+	X(JOBS_PUT_BACK, "UPDATE job SET created_ms = min(created_ms, ?1),"                                           \
+	                 " due_ms = max(?1, due_ms - CASE WHEN ?3 > 0 THEN ?3 ELSE created_ms - ?1 END)"              \
+	                 " WHERE state = 'queued' AND due_ms > ?1 AND (due_ms < ?2 OR created_ms > ?1)")              \
 	X(JOBS_FORGET, "DELETE FROM job WHERE state = 'failed' AND updated_ms < ?1")                                  \
 	X(JOBS_RECOVER, "UPDATE job SET state = 'queued', lease_owner = NULL, lease_until_ms = 0, fence = fence + 1"  \
 	                " WHERE state = 'running'")                                                                   \

@@ -378,6 +378,46 @@ static void test_time(void)
 	store_close(s);
 }
 
+static bool ticked(struct jobs *j, struct store *s, int before)
+{
+	jobs_wake(j);
+	for (int k = 0; k < 2000 && ticks == before; k++)
+		nap();
+	for (int k = 0; k < 2000 && !waits(s, "tick"); k++)
+		nap();
+	return ticks == before + 1;
+}
+
+/* A clock that ran ahead for a while, by a year: what was done then goes on when it is right again, and what it made due
+ * is due; what waits for another day waits. */
+static void test_put_back(void)
+{
+	const int64_t year_ms = 365 * 86400000LL;
+	struct store *s = open_store();
+	struct jobs *j = start(s, 10);
+	add(s, "quick", "far", clock_now_ms() + 2 * year_ms);
+	clock_advance_ms(year_ms);
+	CHECK(ticked(j, s, ticks));
+	runs = 0;
+	add(s, "later", "ahead", 0); /* in a minute of that time */
+	for (int k = 0; k < 50; k++)
+		nap();
+	clock_advance_ms(-year_ms);
+	jobs_wake(j);
+	for (int k = 0; k < 50; k++)
+		nap();
+	CHECK(runs == 0);
+	clock_advance_ms(60000);
+	jobs_wake(j);
+	for (int k = 0; k < 2000 && runs == 0; k++)
+		nap();
+	CHECK(runs == 1);
+	clock_advance_ms(3540000);
+	CHECK(ticked(j, s, ticks) && count(s) == 2 && runs == 1);
+	jobs_stop(j);
+	store_close(s);
+}
+
 /* Each job appends its number to a file in its last step, under O_APPEND, after saving that it is about to. Killed at
  * random moments: every job ends, and no step that was saved is run again. */
 static const char *ledger;
@@ -655,6 +695,8 @@ int main(void)
 	test_store();
 	test_workers();
 	test_time();
+	dir_clear();
+	test_put_back();
 	dir_clear();
 	test_turns();
 	dir_clear();

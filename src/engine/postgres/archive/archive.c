@@ -29,6 +29,7 @@
 
 #define TICK_MS 1000
 #define PUT_BACK_MS 200    /* a clock that is only made slower differs by less between two looks */
+#define FAR_MS 600000      /* for longer nobody waits until the clock is where it was */
 #define AWAY_MS 3000       /* until a repository that failed is tried again */
 #define OFF_MS 5000        /* between two looks at one that is not archived */
 #define EMPTY_MS 60000     /* and at one that has left nothing */
@@ -191,21 +192,28 @@ int pg_archive_index(struct pg_cluster *c, struct pg_archive *a, struct pg_archi
 /* PostgreSQL stops at the first commit that is later than the moment it is asked for. Once the clock was put back,
  * what is committed has times that were there before, so that a mark of such a time would lead behind that commit:
  * until the clock is where it was, log is stored and none is made. That keeps the marks in the order of their times,
- * too. */
+ * too.
+ *
+ * One that was ahead by a year would so end all moments for a year. Therefore, where it was put back far, they begin
+ * anew: marks of times that are still to come are taken back, and the window ends as at a gap. The snapshot that begins
+ * the next lies behind those commits, so that none of them is met on the way from there. */
 static void clock_look(struct pg_archive_set *s)
 {
-	int64_t boot = clock_boot_us() / 1000, now = clock_now_ms(), expected = s->clock_ms + boot - s->boot_ms;
-	bool first = s->clock_ms == 0;
+	bool first = s->clock.ms == 0;
+	int64_t back = clock_put_back(&s->clock), now = s->clock.ms, was = now + back;
 	if (first && s->last.to_ms > now) /* while no service ran */
-		s->twice_ms = s->last.to_ms + TICK_MS;
-	if (!first && !clock_is_virtual() && now + PUT_BACK_MS < expected && s->twice_ms < expected) {
-		s->twice_ms = expected;
-		log_warn("engine: set %s: the clock was put back by %lld ms: moments until it is where it was are "
-		         "those before",
-		         s->name, (long long)(expected - now));
+		was = s->last.to_ms + TICK_MS;
+	else if (first || clock_is_virtual() || back <= PUT_BACK_MS)
+		return;
+	if (was - now > FAR_MS) {
+		s->anew = true;
+		s->clean = s->stopped = false; /* also where the log stands still */
 	}
-	s->clock_ms = now;
-	s->boot_ms = boot;
+	if (s->anew || s->twice_ms >= was)
+		return;
+	s->twice_ms = was;
+	log_warn("engine: set %s: the clock was put back by %lld ms: moments until it is where it was are those before",
+	         s->name, (long long)(was - now));
 }
 
 static bool is_twice(const struct pg_archive_set *s, const struct pg_mark *m)
@@ -235,6 +243,72 @@ static int mark_add(struct pg_cluster *c, struct pg_archive *a, struct pg_archiv
 	s->marks_due = true;
 	pthread_mutex_lock(&a->lock);
 	s->marked = m->lsn;
+	pthread_mutex_unlock(&a->lock);
+	return 0;
+}
+
+static int hour_load(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, int64_t hour)
+{
+	struct repo_line line = pg_archive_line(c, a, s->name);
+	char *text;
+	size_t n;
+	int r = repo_seconds_get(a->repository, &line, hour, &text, &n);
+	if (r < 0 && r != -ENOENT)
+		return r;
+	s->marks.count = 0;
+	s->hour = hour;
+	if (r == 0) {
+		pg_marks_parse(&s->marks, (struct str){text, n});
+		free(text);
+	}
+	return 0;
+}
+
+/* Marks of times that are still to come, which the clock will show again. */
+static int marks_cut(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, int64_t now)
+{
+	struct pg_index *x = &s->index;
+	int r = 0;
+	while (x->hour_count && r == 0) {
+		int64_t hour = x->hours[x->hour_count - 1].hour;
+		if (hour != s->hour)
+			r = hour_load(c, a, s, hour);
+		while (r == 0 && s->marks.count && s->marks.list[s->marks.count - 1].to_ms > now)
+			s->marks.count--;
+		if (r == 0 && s->marks.count)
+			break;
+		x->hour_count -= r == 0;
+		s->hour = 0;
+	}
+	if (r == 0 && s->marks.count) {
+		struct pg_mark *last = &s->marks.list[s->marks.count - 1];
+		last->still_ms = last->still_ms < now ? last->still_ms : now;
+	}
+	return r;
+}
+
+/* The first mark of a clock that was put back far. Where the window ends is stored before any mark goes: what fails on
+ * the way is done again with the next mark, or, after a restart, when the newest of those marks is found. */
+static int moments_begin(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, const struct pg_mark *m)
+{
+	int r = marks_cut(c, a, s, m->from_ms);
+	if (r < 0)
+		return r;
+	pg_index_back(&s->index, m->lsn);
+	s->index.broken = true;
+	r = index_put(c, a, s);
+	r = r < 0 ? r : marks_put(c, a, s);
+	r = r < 0 ? r : pg_common_take_back(c, a, m->from_ms);
+	if (r < 0)
+		return r;
+	log_error("engine: %s set %s: the clock was put back far: what can be restored begins anew with the next "
+	          "snapshot",
+	          c->id, s->name);
+	s->anew = false;
+	s->twice_ms = 0;
+	pthread_mutex_lock(&a->lock);
+	a->broken = true;
+	s->last = s->marks.count ? s->marks.list[s->marks.count - 1] : (struct pg_mark){0};
 	pthread_mutex_unlock(&a->lock);
 	return 0;
 }
@@ -386,8 +460,10 @@ static int timeline_learn(struct pg_cluster *c, struct pg_archive *a, struct pg_
 		pg_chain_parse(&s->chain, timeline, text);
 		uint64_t fork = s->chain.parts[s->chain.count - 1].begin / PG_SEGMENT;
 		s->next = s->next > fork && fork ? fork : s->next;
-		if (fork && other)
+		if (fork && other) {
 			pg_index_holes_cut(&s->index, fork);
+			pg_index_backs_cut(&s->index, s->chain.parts[s->chain.count - 1].begin);
+		}
 		pthread_mutex_lock(&a->lock);
 		s->timeline = timeline;
 		if (s->stored > s->next * PG_SEGMENT && s->next)
@@ -555,7 +631,8 @@ static int mark_store(struct pg_cluster *c, struct pg_archive *a, struct pg_arch
 	s->moved_ms = 0;
 	s->marked = m->lsn;
 	pthread_mutex_unlock(&a->lock);
-	return is_twice(s, m) ? 0 : mark_add(c, a, s, m);
+	r = s->anew ? moments_begin(c, a, s, m) : 0;
+	return r < 0 || is_twice(s, m) ? r : mark_add(c, a, s, m);
 }
 
 static int primary_tick(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s)
@@ -564,7 +641,7 @@ static int primary_tick(struct pg_cluster *c, struct pg_archive *a, struct pg_ar
 	uint64_t insert;
 	int64_t recovers = 1, now;
 	clock_look(s);
-	now = s->clock_ms;
+	now = s->clock.ms;
 	s->stopped = false;
 	if (stands_still(c, s)) {
 		mark_extend(a, s, now);

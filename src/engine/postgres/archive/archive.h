@@ -17,6 +17,8 @@
  *                                      line is missing an earlier version wrote the index, which listed none: the gap
  *   hole FROM TO                       segments from FROM on, before TO, are lost: it was told, and a snapshot was
  *                                      asked for. Whatever else is not there is missed
+ *   back LSN                           the clock was put back far there: commits before have later times than those
+ *                                      behind, so that no time is recovered to from a base on the other side
  *   set NAME                           in the line PG_COMMON: the cluster's sets
  *   hour HOUR LSN                      there is an object for that hour, whose first mark is at LSN
  */
@@ -24,6 +26,7 @@
 #define STEWARD_ENGINE_POSTGRES_ARCHIVE_ARCHIVE_H
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "engine/postgres/archive/archive_index.h"
 #include "engine/postgres/archive/archive_spool.h"
 
@@ -58,9 +61,11 @@ struct pg_archive_set {
 	struct timespec wrote; /* of the segment that is being written; 0: not looked at since it stood still */
 	char writing[PG_WAL_NAME];
 	bool stopped;
-	/* The host's clock at the last look, and the time that does not jump; and up to where the clock shows times
-	 * that it has shown before, because it was put back. */
-	int64_t clock_ms, boot_ms, twice_ms;
+	/* The host's clock at the last look; up to where it shows times that it has shown before, because it was put
+	 * back; and whether it was put back so far that moments begin anew. */
+	struct clock_seen clock;
+	int64_t twice_ms;
+	bool anew;
 	uint64_t next; /* number of the segment that is to be completed */
 	/* With archive.lock. */
 	uint64_t prove; /* the log is to be proven whole from this segment on; 0: it is not asked for */

@@ -294,6 +294,47 @@ static int common_add(struct pg_cluster *c, struct pg_archive *a, const struct p
 	return r < 0 || !fresh ? r : index_put(c, a);
 }
 
+/* Whole lines of points that were over at that time, which stand in their order. */
+static size_t lines_before(const struct buf *b, int64_t now_ms)
+{
+	struct pg_common *m = must_calloc(1, sizeof *m);
+	struct str rest = {b->p, b->n}, line;
+	size_t kept = 0;
+	while (rest.n) {
+		str_cut(rest, '\n', &line, &rest);
+		if (!pg_common_parse(line, m) || m->to_ms > now_ms)
+			break;
+		kept = b->n - rest.n;
+	}
+	free(m);
+	return kept;
+}
+
+int pg_common_take_back(struct pg_cluster *c, struct pg_archive *a, int64_t now_ms)
+{
+	struct repo_line line = pg_archive_line(c, a, PG_COMMON);
+	int r = common_load(c, a);
+	pthread_mutex_lock(&a->lock);
+	a->pending_count = 0;
+	pthread_mutex_unlock(&a->lock);
+	if (r < 0 || !a->common.hour_count || (a->common_hour + 1) * PG_HOUR_MS <= now_ms)
+		return r;
+	while (a->common.hour_count && a->common.hours[a->common.hour_count - 1].hour > now_ms / PG_HOUR_MS)
+		a->common.hour_count--;
+	/* The next load reads the hour that is the newest again. */
+	a->common_hour = 0;
+	a->commons.n = 0;
+	r = index_put(c, a);
+	a->common_loaded = false;
+	r = r < 0 ? r : common_load(c, a);
+	if (r < 0 || a->common_hour != now_ms / PG_HOUR_MS)
+		return r;
+	size_t kept = lines_before(&a->commons, now_ms);
+	bool fewer = kept < a->commons.n;
+	a->commons.n = kept;
+	return fewer ? repo_seconds_put(a->repository, &line, a->common_hour, a->commons.p, a->commons.n) : 0;
+}
+
 /* The names of the cluster's sets, for whoever reads the archive without the cluster. */
 static bool sets_differ(struct pg_archive *a)
 {

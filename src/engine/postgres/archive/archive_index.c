@@ -14,6 +14,7 @@
 #define PAGE_HEADER 24
 #define LONG_HEADER 40
 #define HOLES_MAX 1000 /* that are told from each other */
+#define BACKS_MAX 100  /* the same of clocks that were put back */
 
 /* --- names */
 
@@ -198,6 +199,35 @@ uint64_t pg_index_expects(const struct pg_index *x, uint64_t number)
 	return number;
 }
 
+void pg_index_back(struct pg_index *x, uint64_t lsn)
+{
+	if (x->back_count && x->backs[x->back_count - 1] >= lsn)
+		return;
+	x->backs = must_realloc(x->backs, (x->back_count + 1) * sizeof *x->backs);
+	x->backs[x->back_count++] = lsn;
+	if (x->back_count > BACKS_MAX)
+		memmove(x->backs, x->backs + 1, --x->back_count * sizeof *x->backs);
+}
+
+void pg_index_backs_cut(struct pg_index *x, uint64_t fork)
+{
+	bool any = false;
+	while (x->back_count && x->backs[x->back_count - 1] > fork) {
+		x->back_count--;
+		any = true;
+	}
+	if (any) /* times are those of before from there on */
+		pg_index_back(x, fork);
+}
+
+uint64_t pg_index_back_find(const struct pg_index *x, uint64_t from, uint64_t to)
+{
+	for (size_t i = 0; i < x->back_count; i++)
+		if (x->backs[i] > from && x->backs[i] <= to)
+			return x->backs[i];
+	return 0;
+}
+
 void pg_index_parse(struct pg_index *x, struct str text)
 {
 	char line[256], name[64];
@@ -216,6 +246,8 @@ void pg_index_parse(struct pg_index *x, struct str text)
 			listed = true;
 		else if (sscanf(line, "hole %" SCNu64 " %" SCNu64, &lsn, &end) == 2 && lsn < end)
 			hole_add(x, (struct pg_hole){lsn, end});
+		else if (sscanf(line, "back %" SCNx64, &lsn) == 1)
+			pg_index_back(x, lsn);
 		else if (sscanf(line, "broken %d", &broken) == 1)
 			x->broken = broken != 0;
 		else if (sscanf(line, "set %63s", name) == 1) {
@@ -233,6 +265,8 @@ void pg_index_write(struct buf *b, const struct pg_index *x)
 	           x->gap, x->listed);
 	for (size_t i = 0; i < x->hole_count; i++)
 		buf_printf(b, "hole %" PRIu64 " %" PRIu64 "\n", x->holes[i].from, x->holes[i].to);
+	for (size_t i = 0; i < x->back_count; i++)
+		buf_printf(b, "back %" PRIx64 "\n", x->backs[i]);
 	for (size_t i = 0; i < x->set_count; i++)
 		buf_printf(b, "set %s\n", x->sets[i]);
 	for (size_t i = 0; i < x->hour_count; i++)
@@ -244,6 +278,7 @@ void pg_index_free(struct pg_index *x)
 	free(x->hours);
 	free(x->sets);
 	free(x->holes);
+	free(x->backs);
 	*x = (struct pg_index){0};
 }
 

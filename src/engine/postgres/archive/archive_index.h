@@ -47,6 +47,8 @@ struct pg_index {
 	uint64_t listed; /* what is missing before this one was missing always, or is not known to have been there */
 	struct pg_hole *holes; /* that are known, sorted, apart from each other */
 	size_t hole_count;
+	uint64_t *backs; /* positions at which the clock was put back far, sorted */
+	size_t back_count;
 	struct pg_index_hour {
 		int64_t hour;
 		uint64_t lsn;
@@ -92,6 +94,12 @@ void pg_index_hole(struct pg_index *x, uint64_t number);       /* that segment i
 void pg_index_holes_drop(struct pg_index *x, uint64_t before); /* those that end before nobody asks for any more */
 /* A timeline begins in that segment: what is missing from there on is missing anew. */
 void pg_index_holes_cut(struct pg_index *x, uint64_t fork);
+/* The clock was put back far at that position. */
+void pg_index_back(struct pg_index *x, uint64_t lsn);
+/* A timeline begins at that position: what lay behind it never was. */
+void pg_index_backs_cut(struct pg_index *x, uint64_t fork);
+/* The first position behind `from`, up to and with `to`, at which the clock was put back far; 0: there is none. */
+uint64_t pg_index_back_find(const struct pg_index *x, uint64_t from, uint64_t to);
 uint64_t pg_index_expects(const struct pg_index *x, uint64_t number); /* the first from there on that is in no hole */
 void pg_segments_add(struct pg_segments *s, uint32_t timeline, uint64_t number, bool complete);
 const struct pg_segment *pg_segments_find(const struct pg_segments *s, uint32_t timeline, uint64_t number);

@@ -272,11 +272,10 @@ static int64_t still_until(struct engine *e, const struct engine_source *of, con
 	return same && now.last.still_ms > m->still_ms ? now.last.still_ms : m->still_ms;
 }
 
-/* -ENOENT: no moment of it is known. */
-static int run_window(struct engine *e, const struct engine_source *of, struct pg_view *v, const struct run *run,
+/* Of the log from one position to the other. -ENOENT: no moment of it is known. */
+static int log_window(struct engine *e, const struct engine_source *of, struct pg_view *v, uint64_t from, uint64_t to,
                       struct engine_window *ret_window)
 {
-	uint64_t from = run->from * PG_SEGMENT, to = (run->to + 1) * PG_SEGMENT;
 	struct pg_mark first, last;
 	int r = mark_seek(v, hour_of_lsn(v, from), false, is_from_lsn, from, &first);
 	r = r < 0 ? r : mark_seek(v, hour_of_lsn(v, to), true, is_until_lsn, to, &last);
@@ -289,6 +288,21 @@ static int run_window(struct engine *e, const struct engine_source *of, struct p
 	return ret_window->from_ms <= ret_window->to_ms ? 0 : -ENOENT;
 }
 
+/* Where the clock was put back far one window ends and another begins. */
+static int run_windows(struct engine *e, const struct engine_source *of, struct pg_view *v, const struct run *run,
+                       struct engine_window *list, size_t *count)
+{
+	uint64_t from = run->from * PG_SEGMENT, end = (run->to + 1) * PG_SEGMENT, to;
+	int r = 0;
+	for (; from < end && (r == 0 || r == -ENOENT); from = to) {
+		uint64_t back = pg_index_back_find(&v->index, from, end);
+		to = back ? back : end;
+		r = log_window(e, of, v, from, to, &list[*count]);
+		*count += r == 0;
+	}
+	return r == -ENOENT ? 0 : r;
+}
+
 static int set_windows(struct engine *e, const struct engine_source *of, const char *set, struct arena *a,
                        struct engine_window **ret_list, size_t *ret_count)
 {
@@ -299,12 +313,9 @@ static int set_windows(struct engine *e, const struct engine_source *of, const c
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	size_t count = runs_find(&v, &runs);
-	*ret_list = arena_new_array(a, struct engine_window, count + 1);
-	for (size_t i = 0; i < count && r == 0; i++) {
-		r = run_window(e, of, &v, &runs[i], &(*ret_list)[*ret_count]);
-		*ret_count += r == 0;
-		r = r == -ENOENT ? 0 : r;
-	}
+	*ret_list = arena_new_array(a, struct engine_window, count + v.index.back_count + 1);
+	for (size_t i = 0; i < count && r == 0; i++)
+		r = run_windows(e, of, &v, &runs[i], *ret_list, ret_count);
 	free(runs);
 	pg_view_close(&v);
 	return r;
@@ -708,6 +719,13 @@ int pg_backup_position(struct engine *e, const struct engine_source *of, int64_t
 
 /* --- from a point to what PostgreSQL is told */
 
+/* Whether recovery by time gets from one position to the other: it stops at the first commit that is later, and before
+ * the clock was put back there are such. */
+static bool is_passable(const struct pg_view *v, const struct pg_mark *from, const struct pg_mark *to)
+{
+	return !pg_index_back_find(&v->index, from->lsn, to->lsn) && is_whole(v, &v->chain, from->lsn, to->end);
+}
+
 /* A mark that is over at that time, and one that begins after it. */
 static int time_resolve(struct engine *e, const struct engine_source *of, struct pg_view *v,
                         const struct engine_point *point, struct pg_target *ret_target)
@@ -737,13 +755,13 @@ static int time_resolve(struct engine *e, const struct engine_source *of, struct
 		return 0;
 	}
 	/* Nothing follows that mark, or a hole does: its own log has all that was committed until the moment. */
-	if (making && (later < 0 || !is_whole(v, &v->chain, before.lsn, after.end))) {
+	if (making && (later < 0 || !is_passable(v, &before, &after))) {
 		if (!known && still_until(e, of, v, &during) < time_ms)
 			return -ENOENT;
 		after = during;
 		later = 0;
 	}
-	if (later < 0 || !is_whole(v, &v->chain, before.lsn, after.end))
+	if (later < 0 || !is_passable(v, &before, &after))
 		return -ENOENT;
 	*ret_target = (struct pg_target){
 	        .timeline = after.timeline, .time_us = time_ms * 1000, .least = before.lsn, .end = after.end};

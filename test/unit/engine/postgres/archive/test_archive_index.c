@@ -52,6 +52,33 @@ static void index_texts(void)
 	pg_index_free(&y);
 }
 
+/* Where the clock was put back far. */
+static void backs(void)
+{
+	struct pg_index x = {0}, y = {0};
+	struct buf b = {0};
+	pg_index_back(&x, 0x500);
+	pg_index_back(&x, 0x900);
+	pg_index_back(&x, 0x900); /* told again after a crash */
+	pg_index_write(&b, &x);
+	pg_index_parse(&y, buf_view(&b));
+	CHECK(y.back_count == 2 && y.backs[0] == 0x500 && y.backs[1] == 0x900);
+	CHECK(pg_index_back_find(&y, 0, 0x4ff) == 0 && pg_index_back_find(&y, 0, 0x500) == 0x500);
+	CHECK(pg_index_back_find(&y, 0x500, 0x900) == 0x900 && pg_index_back_find(&y, 0x900, UINT64_MAX) == 0);
+	/* Of a timeline that begins before, times go on where it begins. */
+	pg_index_backs_cut(&y, 0x700);
+	CHECK(y.back_count == 2 && y.backs[1] == 0x700);
+	pg_index_backs_cut(&y, 0x700);
+	pg_index_backs_cut(&y, 0x100);
+	CHECK(y.back_count == 1 && y.backs[0] == 0x100);
+	for (uint64_t i = 0; i < 5000; i++)
+		pg_index_back(&y, 0x1000 + i);
+	CHECK(y.back_count <= 100 && y.backs[y.back_count - 1] == 0x1000 + 4999);
+	buf_free(&b);
+	pg_index_free(&x);
+	pg_index_free(&y);
+}
+
 /* --- holes */
 
 struct world {
@@ -179,6 +206,7 @@ int main(void)
 	srand(seed);
 	printf("seed %u\n", seed);
 	index_texts();
+	backs();
 	holes_as_the_model();
 	positions_in_order();
 	return CHECK_DONE();
