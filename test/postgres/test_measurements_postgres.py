@@ -145,6 +145,7 @@ def load(world):
 	world.watch('CONNECTIONS', CLIENTS - 0.5, matchers=[{'fieldName': 'TYPE_NAME', 'operator': 'EQUALS', 'value': 'PRIMARY'}])
 	world.watch('DISK_PARTITION_SPACE_USED_DATA', 100.5)
 	world.watch('SYSTEM_MEMORY_PERCENT_USED', 0.1)
+	world.watch('GLOBAL_LOCK_PERCENTAGE', 1e-6)
 	until(lambda: (world.series / (world.processes()[0].split('.')[0] + '.process')).exists(), 60)
 	one = Load(world)
 	one.end()
@@ -193,6 +194,8 @@ def test_values_raise_alerts(world, load):
 	until(lambda: world.alerts('CONNECTIONS', 'CLOSED'), 150)
 	assert {a['hostnameAndPort'] for a in world.alerts('SYSTEM_MEMORY_PERCENT_USED', 'OPEN')} == set(world.processes())
 	assert all(0.1 < a['currentValue']['number'] <= 100 for a in world.alerts('SYSTEM_MEMORY_PERCENT_USED'))
+	assert {a['hostnameAndPort'] for a in world.alerts('GLOBAL_LOCK_PERCENTAGE', 'OPEN')} == set(world.processes())
+	assert all(1e-6 < a['currentValue']['number'] < 1 for a in world.alerts('GLOBAL_LOCK_PERCENTAGE')), 'few transaction ids are used'
 	assert world.alerts('DISK_PARTITION_SPACE_USED_DATA') == []
 
 
@@ -497,6 +500,7 @@ def test_who_waits_for_whom(ticks):
 	seen = values()
 	assert seen['SESSIONS_ACTIVE'] == 2 and seen['SESSIONS_IDLE_IN_TRANSACTION'] == 1 and seen['SESSIONS_ON_CPU'] == 0
 	assert seen['OLDEST_TRANSACTION'] > 0 and 0 < seen['TRANSACTION_ID_AGE'] < 1e6
+	assert seen['TRANSACTION_ID_PERCENT_USED'] == pytest.approx(100 * seen['TRANSACTION_ID_AGE'] / 2 ** 31, rel=1e-3)
 	first.rollback()
 	for t in threads:
 		t.join(60)

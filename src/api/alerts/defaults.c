@@ -17,6 +17,7 @@ static const char *const defaults[] = {
         "\"eventTypeName\":\"ENCRYPTION_AT_REST_CONFIG_NO_LONGER_VALID\"",
         METRIC("CONNECTIONS_PERCENT", "80.0"),
         METRIC("DISK_PARTITION_SPACE_USED_DATA", "90.0"),
+        METRIC("GLOBAL_LOCK_PERCENTAGE", "50.0"), /* of the transaction ids */
         METRIC("NORMALIZED_SYSTEM_CPU_USER", "95.0"),
         METRIC("QUERY_TARGETING_SCANNED_OBJECTS_PER_RETURNED", "1000.0"),
 };

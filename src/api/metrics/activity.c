@@ -21,14 +21,14 @@
 /* --- over time */
 
 /* `values`: of the first interval; those of the next ones follow `count` further. */
-static void points_write(struct buf *b, const float *values, size_t slots, size_t count, int64_t first_ms,
-                         int64_t step_ms)
+static void points_write(struct buf *b, const struct metric *m, const float *values, size_t slots, size_t count,
+                         int64_t first_ms, int64_t step_ms)
 {
 	int64_t now = clock_now_ms();
 	json_key(b, "dataPoints");
 	json_open(b, '[');
 	for (size_t i = 0; i < slots; i++) {
-		double v = (double)values[i * count];
+		double v = metric_value(m, (double)values[i * count], 0);
 		int64_t at = first_ms + step_ms * (int64_t)i;
 		if (!isfinite(v) && at + step_ms > now)
 			break;
@@ -63,7 +63,8 @@ static int series_write(struct call *c, struct buf *b, const struct measured *of
 	json_open(b, '[');
 	for (size_t i = 0; i < count; i++) {
 		json_open(b, '{');
-		points_write(b, values + i, r == 0 ? slots : 0, count, (from + step - 1) / step * step, step);
+		points_write(b, &metrics[i], values + i, r == 0 ? slots : 0, count, (from + step - 1) / step * step,
+		             step);
 		json_pair_z(b, "name", metrics[i].name);
 		json_pair_z(b, "units", metrics[i].unit);
 		json_close(b, '}');
@@ -258,7 +259,7 @@ static int activity_get(struct call *c)
 
 static double share_of(int64_t age)
 {
-	return 100 * (double)age / 2147483648.0;
+	return 100 * (double)age / TRANSACTION_IDS;
 }
 
 static void vacuum_tables_write(struct buf *b, const struct engine_vacuum *v)

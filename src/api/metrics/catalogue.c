@@ -192,6 +192,7 @@ static const struct metric session_metrics[] = {
         SESSIONS("SESSIONS_IDLE_IN_TRANSACTION", "SCALAR", PROCESS_IDLE_TX),
         SESSIONS("OLDEST_TRANSACTION", "MILLISECONDS", PROCESS_OLDEST_TX_MS),
         SESSIONS("TRANSACTION_ID_AGE", "SCALAR", PROCESS_XID_AGE),
+        {"TRANSACTION_ID_PERCENT_USED", "PERCENT", (int)PROCESS_SESSIONS_OF(PROCESS_XID_AGE), METRIC_ALONE, 0, 100 / TRANSACTION_IDS},
 };
 /* clang-format on */
 
@@ -214,6 +215,16 @@ const struct metric *metric_find(enum measure_subject subject, struct str name)
 {
 	size_t count;
 	const struct metric *list = metrics_of(subject, &count);
+	for (size_t i = 0; i < count; i++)
+		if (str_is(name, list[i].name))
+			return &list[i];
+	return NULL;
+}
+
+const struct metric *metric_of_sessions(struct str name)
+{
+	size_t count;
+	const struct metric *list = metrics_of_sessions(&count);
 	for (size_t i = 0; i < count; i++)
 		if (str_is(name, list[i].name))
 			return &list[i];

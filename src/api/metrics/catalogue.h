@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 
 #define NO_COLUMN (-1)
+#define TRANSACTION_IDS 2147483648.0 /* of that age no server takes writes any more */
 
 enum metric_how { METRIC_ALONE, METRIC_PLUS, METRIC_LESS, METRIC_PER };
 
@@ -22,6 +23,7 @@ const struct metric *metrics_of(enum measure_subject subject, size_t *ret_count)
 const struct metric *metrics_of_sessions(size_t *ret_count);
 /* NULL: there is none. */
 const struct metric *metric_find(enum measure_subject subject, struct str name);
+const struct metric *metric_of_sessions(struct str name);
 /* From the values of its columns; never below 0. */
 double metric_value(const struct metric *m, double value, double other);
 

@@ -42,6 +42,7 @@ static const struct source sources[] = {
         {"DOCUMENT_INSERTED", MEASURE_PROCESS, "DOCUMENT_METRICS_INSERTED", NULL, NULL},
         {"DOCUMENT_RETURNED", MEASURE_PROCESS, "DOCUMENT_METRICS_RETURNED", NULL, NULL},
         {"DOCUMENT_UPDATED", MEASURE_PROCESS, "DOCUMENT_METRICS_UPDATED", NULL, NULL},
+        {"GLOBAL_LOCK_PERCENTAGE", MEASURE_PROCESS, "TRANSACTION_ID_PERCENT_USED", NULL, NULL},
         {"LOGICAL_SIZE", MEASURE_PROCESS, "DB_DATA_SIZE_TOTAL", NULL, NULL},
         DISK_OF("MAX_", "QUEUE_DEPTH", "DISK_QUEUE_DEPTH"),
         DISK_OF("MAX_", "READ_IOPS", "MAX_DISK_PARTITION_IOPS_READ"),
@@ -112,7 +113,10 @@ void wish_add(struct wish *w, struct arena *a, const char *type, struct str name
 		if (strcmp(w->list[i].name, whole) == 0 && strcmp(w->list[i].type, type) == 0)
 			return;
 	const struct source from = source_of(str_of(arena_z(a, name)));
-	struct asked one = {type, whole, from.subject, metric_find(from.subject, str_of(from.metric)), NULL, NULL};
+	struct asked one = {.type = type, .name = whole, .subject = from.subject};
+	one.metric = metric_find(from.subject, str_of(from.metric));
+	if (!one.metric)
+		one.metric = metric_of_sessions(str_of(from.metric));
 	if (!one.metric || one.metric->column == NO_COLUMN || w->count == ASKED_MAX)
 		return;
 	if (from.of) {

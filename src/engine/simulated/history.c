@@ -74,6 +74,7 @@ static const struct range process_ranges[PROCESS_COLUMNS] = {
         [PROCESS_STATEMENT_MS] = {0.5, 8},
         [PROCESS_FLUSH_MS] = {200, 9000},
         [PROCESS_INDEX_MISS] = {0.001, 0.02},
+        [PROCESS_SESSIONS_OF(PROCESS_XID_AGE)] = {20e6, 190e6},
 };
 
 static const struct range database_ranges[DATABASE_COLUMNS] = {
