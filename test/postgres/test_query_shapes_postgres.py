@@ -282,3 +282,37 @@ def test_shards_behind_a_router(start_place, world):
 	ok(w.set(hash_, 'REJECTED'))
 	assert w.refuses(ONE % 2, router)
 	assert world.refuses(ONE % 2) is None, 'of this cluster alone'
+
+
+def test_a_period_outlives_its_servers(start_place):
+	"""What was counted is kept by periods, through a crash of the servers and the service; figures without a period begin anew."""
+	place = start_place(clock='virtual')
+	databases.allow(place.server)
+	w = World(place, 'kept', databases.shape(1))
+	w.settled()
+	w.ask('create table goods(id int primary key, price int)')
+	since = int(w.ask('select extract(epoch from clock_timestamp()) * 1000')[0][0])
+	calls = lambda query: sum(s['execCount'] for s in w.shapes(query) if 'goods where price <' in s['queryShape'])
+	period = '?since=%d' % since
+
+	def some(count):
+		for n in range(count):
+			w.ask('select id from goods where price < %d' % n)
+	some(4)
+	place.server.advance(301)
+	until(lambda: place.server.rows("SELECT count(*) FROM doc WHERE kind = 'shape_period'")[0][0], 60)
+	some(3)
+	until(lambda: calls(period) == 7, 30)
+	assert calls('') == 7 and calls('?until=%d' % (since - 3600000)) == 0
+	place.server.advance(301)
+	until(lambda: place.server.rows("SELECT max(rev) FROM doc WHERE kind = 'shape_counts'")[0][0] > 1, 60)
+	place.server.kill()
+	for node in w.nodes():
+		os.kill(w.pid(node), signal.SIGKILL)
+	place.start()
+	until(w.writable, 120, 'the servers')
+	some(2)
+	until(lambda: calls(period) == 9, 60)
+	assert calls('') == 2
+	answer = place.server.get(w.path + '/queryShapeInsights/summaries' + period)
+	assert answer.headers['X-Steward-Since'] < answer.headers['X-Steward-Until']

@@ -68,6 +68,7 @@ static const struct job_kinds *const job_tables[] = {&cluster_jobs,
                                                      &encryption_at_rest_jobs,
                                                      &domains_jobs,
                                                      &advisor_jobs,
+                                                     &query_shapes_jobs,
                                                      &search_jobs};
 
 void families_setup(void)

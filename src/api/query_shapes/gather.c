@@ -23,6 +23,14 @@ static int by_time(const void *a, const void *b)
 	return by_fingerprint(a, b);
 }
 
+void shapes_sort(struct shapes *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		sha256_hex(str_of(s->list[i].of.fingerprint), s->list[i].hash);
+	if (s->count)
+		qsort(s->list, s->count, sizeof *s->list, by_time);
+}
+
 /* Each shape once. */
 static void shapes_join(struct shapes *s)
 {
@@ -36,9 +44,7 @@ static void shapes_join(struct shapes *s)
 		else
 			s->list[++kept] = s->list[i];
 	s->count = kept + 1;
-	for (size_t i = 0; i < s->count; i++)
-		sha256_hex(str_of(s->list[i].of.fingerprint), s->list[i].hash);
-	qsort(s->list, s->count, sizeof *s->list, by_time);
+	shapes_sort(s);
 }
 
 static int node_ask(const struct service *s, struct arena *a, const char *cluster_id, const struct node_status *n,
@@ -58,6 +64,7 @@ static int node_ask(const struct service *s, struct arena *a, const char *cluste
 	for (size_t i = 0; i < count; i++)
 		all[shapes->count + i].of = list[i];
 	shapes->list = all;
+	shapes->told[shapes->told_count++] = (struct shapes_told){arena_z(a, str_of(n->name)), list, count};
 	shapes->count += count;
 	shapes->answered++;
 	return 0;
@@ -72,10 +79,16 @@ int shapes_gather(const struct service *s, struct arena *a, struct str cluster_i
 	if (!s->engine_ops->shapes)
 		return -ENOENT;
 	int r = s->engine_ops->core->observe(s->engine_state, id, a, &status);
+	if (r < 0)
+		return r;
+	shapes.nodes = arena_new_array(a, const char *, status.node_count + 1);
+	shapes.told = arena_new_array(a, struct shapes_told, status.node_count + 1);
 	for (size_t i = 0; r == 0 && i < status.node_count; i++) {
 		const struct node_status *n = &status.nodes[i];
-		if (!processes.n || str_list_has(processes, arena_printf(a, "%s:%u", n->host, n->port)))
-			r = node_ask(s, a, id, n, &shapes);
+		if (processes.n && !str_list_has(processes, arena_printf(a, "%s:%u", n->host, n->port)))
+			continue;
+		shapes.nodes[shapes.node_count++] = arena_z(a, str_of(n->name));
+		r = node_ask(s, a, id, n, &shapes);
 	}
 	if (r < 0)
 		return r;

@@ -1,8 +1,11 @@
-/* Statistics of query shapes, from the running databases: nothing of it is stored. Figures are of all the time since
- * the processes started; a period selects the shapes that were seen in it. What has no honest source is left out. */
+/* Statistics of query shapes. Without a period they are what the running databases tell: figures of all the time since
+ * the processes started. With one they are of the periods that it touches, from what is kept of these (history.h). What
+ * has no honest source is left out. */
 #include "api/clusters/clusters.h"
 #include "api/kit/verbs.h"
+#include "api/query_shapes/history.h"
 #include "api/query_shapes/shapes.h"
+#include "base/clock.h"
 #include "call/service.h"
 
 #include <errno.h>
@@ -121,12 +124,44 @@ static bool period_has(const struct period *p, const struct engine_shape *s)
 	return s->last_ms >= p->since_ms && s->first_ms <= p->until_ms;
 }
 
+static void bounds_tell(struct call *c, const struct history_span *span)
+{
+	char text[CLOCK_TEXT];
+	clock_format(span->from_ms, text);
+	call_header(c, STR("x-steward-since"), arena_dup(c->arena, str_of(text)));
+	clock_format(span->to_ms, text);
+	call_header(c, STR("x-steward-until"), arena_dup(c->arena, str_of(text)));
+}
+
+/* Of a cluster of which nothing is kept, as those of the simulated engine, a period selects the shapes that were seen
+ * in it. */
+static int period_take(struct call *c, const struct cluster *cluster, const struct period *p, struct shapes *shapes)
+{
+	size_t kept = 0;
+	const struct history_span wanted = {p->since_ms, p->until_ms};
+	struct history_span span;
+	if (!call_query(c, "since").n && !call_query(c, "until").n)
+		return 0;
+	int r = history_read(c->tx, c->arena, cluster->doc.id, shapes, !call_query(c, "processIds").n, &wanted,
+	                     clock_now_ms(), shapes, &span);
+	if (r == 0)
+		bounds_tell(c, &span);
+	if (r != -ENOENT)
+		return r;
+	for (size_t i = 0; i < shapes->count; i++)
+		if (period_has(p, &shapes->list[i].of))
+			shapes->list[kept++] = shapes->list[i];
+	shapes->count = kept;
+	return 0;
+}
+
 /* The path's cluster, and what its nodes tell. 1: its host answers the call instead. */
-static int shapes_read(struct call *c, struct period *ret_period, struct shapes *ret_shapes)
+static int shapes_read(struct call *c, struct shapes *ret_shapes)
 {
 	struct cluster cluster;
+	struct period period;
 	bool forwarded = false;
-	int r = period_read(c, ret_period);
+	int r = period_read(c, &period);
 	r = r < 0 ? r : cluster_load(c, &cluster);
 	r = r < 0 ? r : cluster_forward(c, &cluster, &forwarded);
 	if (r < 0 || forwarded)
@@ -134,26 +169,24 @@ static int shapes_read(struct call *c, struct period *ret_period, struct shapes 
 	r = shapes_gather(c->service, c->arena, cluster.doc.id, call_query(c, "processIds"), ret_shapes);
 	if (r == -ENOENT)
 		return cluster_not_offered(c);
-	return r;
+	return r < 0 ? r : period_take(c, &cluster, &period, ret_shapes);
 }
 
-static bool is_wanted(struct call *c, const struct period *period, const struct shape *s)
+static bool is_wanted(struct call *c, const struct shape *s)
 {
 	struct str namespaces = call_query(c, "namespaces"), commands = call_query(c, "commands"),
 	           hashes = call_query(c, "queryShapeHashes");
-	return period_has(period, &s->of) &&
-	       (!namespaces.n || str_list_has(namespaces, shape_namespace(c->arena, &s->of))) &&
+	return (!namespaces.n || str_list_has(namespaces, shape_namespace(c->arena, &s->of))) &&
 	       (!commands.n || str_list_has(commands, str_of(s->of.command))) &&
 	       (!hashes.n || str_list_has(hashes, str_of(s->hash)));
 }
 
 int shape_summaries_list(struct call *c)
 {
-	struct period period;
 	struct shapes shapes = {.list = NULL};
 	uint64_t most = SUMMARIES_MAX;
-	int r = shapes_read(c, &period, &shapes);
-	if (r == 0 && !call_query(c, "processIds").n)
+	int r = shapes_read(c, &shapes);
+	if (r == 0 && !shapes.count && !call_query(c, "processIds").n)
 		r = shapes_check(c, &shapes);
 	if (r != 0)
 		return r < 0 ? r : 0;
@@ -162,7 +195,7 @@ int shape_summaries_list(struct call *c)
 	json_t *answer = json_new(c->arena), *list = json_array();
 	json_put(answer, "summaries", list);
 	for (size_t i = 0; i < shapes.count && json_array_size(list) < most; i++)
-		if (is_wanted(c, &period, &shapes.list[i]))
+		if (is_wanted(c, &shapes.list[i]))
 			json_array_append_new(list, summary_of(c, &shapes.list[i]));
 	json_raw(&c->out, json_text(c->arena, answer));
 	return 0;
@@ -179,13 +212,12 @@ static json_t *seen_of(int64_t ms, const char *application)
 
 int shape_details_get(struct call *c)
 {
-	struct period period;
 	struct shapes shapes = {.list = NULL};
-	int r = shapes_read(c, &period, &shapes);
+	int r = shapes_read(c, &shapes);
 	if (r != 0)
 		return r < 0 ? r : 0;
 	const struct shape *s = shapes_find(&shapes, shape_path(c));
-	if (!s || !period_has(&period, &s->of)) {
+	if (!s) {
 		r = shapes_check(c, &shapes);
 		return r < 0 ? r : -ENOENT;
 	}

@@ -7,6 +7,7 @@
 #include "api/query_shapes/query_shapes.h"
 
 #include "api/kit/verbs.h"
+#include "api/query_shapes/history.h"
 #include "api/query_shapes/shapes.h"
 #include "base/id.h"
 #include "call/answer.h"
@@ -245,4 +246,4 @@ static int refused_load(struct tx *tx, struct arena *a, struct str group_id, str
 	return 0;
 }
 
-const struct cluster_part query_shapes_part = {.access = refused_load};
+const struct cluster_part query_shapes_part = {.access = refused_load, .removed = history_removed};

@@ -7,6 +7,9 @@
 /* The rejected shapes of a cluster are part of its access. */
 extern const struct cluster_part query_shapes_part;
 
+/* Which keep what shapes took by periods. */
+extern const struct job_kinds query_shapes_jobs;
+
 /* Another host's question for one shape: the path, with "CLUSTER,HASH" as its query, and who answers it. */
 #define SHAPE_ASKED "/hosts/shape"
 void shape_asked(struct service *s, struct request *r);

@@ -13,6 +13,14 @@ struct shape {
 struct shapes {
 	struct shape *list; /* those that took most time first */
 	size_t count;
+	const char **nodes; /* that were to be asked */
+	size_t node_count;
+	struct shapes_told { /* by nodes, as each has told */
+		const char *node;
+		struct engine_shape *list;
+		size_t count;
+	} * told;
+	size_t told_count;
 	size_t answered;   /* nodes that have told */
 	const char *lacks; /* what a node lacks that could not tell; or NULL */
 };
@@ -21,6 +29,8 @@ struct shapes {
  * the engine has no shapes to tell. */
 must_check int shapes_gather(const struct service *s, struct arena *a, struct str cluster_id, struct str processes,
                              struct shapes *ret_shapes);
+/* Gives them their hashes, and the order of a list. */
+void shapes_sort(struct shapes *s);
 /* NULL: there is none. */
 const struct shape *shapes_find(const struct shapes *shapes, struct str hash);
 /* "shop.orders" */
