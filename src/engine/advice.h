@@ -30,6 +30,7 @@ struct engine_slow {
 	bool sorts, by_index;             /* it sorts; every table was read by an index */
 	bool by_user;                     /* not by the service */
 	int64_t query;                    /* the statement without its literals, as a number; 0: not known */
+	const char *plan;                 /* how it was executed, a node a line, without conditions; or NULL */
 };
 
 struct engine_slow_question {

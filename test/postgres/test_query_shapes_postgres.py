@@ -284,6 +284,32 @@ def test_shards_behind_a_router(start_place, world):
 	assert world.refuses(ONE % 2) is None, 'of this cluster alone'
 
 
+def plans_of_a_shape(w, place):
+	"""The plans of its slow executions, each once, as they changed."""
+	ok(place.server.delete('/groups/%s/managedSlowMs/disable' % place.server.group), 204)  # 100 ms, whatever others take
+	w.ask('create table far as select n, n % 7 as seven from generate_series(1, 30000) n; create index far_n on far(n); analyze far')
+	slow = 'select count(pg_sleep(0.3)) from far where n = %d'
+
+	def plans(count):
+		place.server.advance(301)
+		hash_ = w.find('pg_sleep far n')['queryShapeHash']
+		found = until(lambda: (lambda l: len(l) == count and l)(ok(place.server.get(
+			'%s/queryShapeInsights/%s:plans' % (w.path, hash_)))['plans']), 60, 'the plans')
+		return hash_, found
+	w.ask(slow % 7)
+	w.ask(slow % 8)
+	_, (one,) = plans(1)
+	assert 'using far_n on public.far' in one['plan'] and '7' not in one['plan'] and one['count'] == 2
+	assert one['maxMillis'] >= one['avgMillis'] >= 300 and one['firstUsed'] <= one['lastUsed']
+	w.ask('drop index far_n')
+	w.ask(slow % 9)
+	hash_, (now, before) = plans(2)
+	assert before['plan'] == one['plan'] and 'Seq Scan on public.far' in now['plan'] and now['count'] == 1
+	refused(place.server.anonymous.get('%s/queryShapeInsights/%s:plans' % (w.path, hash_)), 401)
+	refused(place.server.get('%s/queryShapeInsights/abc:plans' % w.path), 404)
+	assert ok(place.server.get('%s/queryShapeInsights/%s:plans' % (w.path, 'a' * 64)))['plans'] == []
+
+
 def test_a_period_outlives_its_servers(start_place):
 	"""What was counted is kept by periods, through a crash of the servers and the service; figures without a period begin anew."""
 	place = start_place(clock='virtual')
@@ -314,5 +340,6 @@ def test_a_period_outlives_its_servers(start_place):
 	some(2)
 	until(lambda: calls(period) == 9, 60)
 	assert calls('') == 2
+	plans_of_a_shape(w, place)
 	answer = place.server.get(w.path + '/queryShapeInsights/summaries' + period)
 	assert answer.headers['X-Steward-Since'] < answer.headers['X-Steward-Until']

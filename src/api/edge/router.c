@@ -342,6 +342,7 @@ static const struct route leading = {"", console_lead, ROUTE_PAGE | ROUTE_LOOP, 
 static const struct route nowhere = {"", not_found, 0, BODY_SMALL};
 static const struct route streamed = {"", live_serve, ROUTE_PAGE, BODY_SMALL};
 static const struct route observed = {"", activity_serve, ROUTE_CALL | ROUTE_PAGE, BODY_SMALL};
+static const struct route planned = {"", shape_plans_serve, ROUTE_CALL | ROUTE_PAGE, BODY_SMALL};
 static const struct route translated = {"", dispatch, ROUTE_CALL, BODY_MAX};
 static const struct route beside = {"", endpoint_serve, ROUTE_LOOP, BODY_TOLD};
 
@@ -366,6 +367,8 @@ static const struct route *route_of(const struct service *s, const struct reques
 		return &streamed;
 	if (activity_is_path(r->path) && is_open(s, r, observed.flags))
 		return &observed;
+	if (shape_plans_is_path(r->path) && is_open(s, r, planned.flags))
+		return &planned;
 	if (leads_to(s, r, &routes[0]))
 		return &routes[0];
 	const struct dialect *d = dialect_of_path(r->path);

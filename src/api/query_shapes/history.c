@@ -13,6 +13,7 @@
 
 #include "api/kit/verbs.h"
 #include "api/query_shapes/counted.h"
+#include "api/query_shapes/plans.h"
 #include "api/query_shapes/query_shapes.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -33,6 +34,7 @@
 #define KEPT_MS (7 * 24 * (int64_t)HOUR_MS)
 #define PERIOD_SHAPES 100 /* of a period, on all nodes: those that took longest */
 #define LAST_SHAPES 500   /* of a node: those that were seen last */
+#define SLOW_US 90000     /* the least threshold, and the error of a bucket */
 #define KNOWN_SHAPES 400  /* of a cluster */
 
 /* --- what is new */
@@ -425,6 +427,17 @@ static int add_run(struct tx *tx, void *ctx)
 	return history_note(tx, w->arena, w->cluster_id, w->live, w->now_ms);
 }
 
+/* Whether something took as long as the least threshold of slow statements, which are in the nodes' logs. */
+static bool is_slow(const struct growth *g)
+{
+	bool slow = false;
+	for (size_t i = 0; i < g->count; i++)
+		for (size_t k = 0; k < g->list[i].counted.count; k++)
+			for (unsigned b = latency_bucket(SLOW_US); b < LATENCY_BUCKETS && !slow; b++)
+				slow = g->list[i].counted.list[k].of.buckets[b] > 0;
+	return slow;
+}
+
 /* Most clusters have had nothing to note since: those cost no write. */
 static int cluster_collect(struct job_run *r, struct str cluster_id)
 {
@@ -444,6 +457,8 @@ static int cluster_collect(struct job_run *r, struct str cluster_id)
 	struct adding w = {.arena = a, .cluster_id = cluster_id, .live = &live, .now_ms = clock_now_ms()};
 	if (result == 0 && live.count && history_add(a, counts, &live, w.now_ms, &g))
 		result = store_write_wait(s->store, add_run, &w);
+	if (result == 0 && is_slow(&g))
+		result = plans_collect(r, a, cluster_id, &live);
 	arena_free(a);
 	return result == -EAGAIN || result == -ENOENT ? 0 : result; /* it does not run: next time */
 }
@@ -479,5 +494,6 @@ int history_removed(struct tx *tx, struct arena *a, const struct cluster *cluste
 	int r = tx_delete_list(tx, PERIOD_KIND, cluster->doc.id);
 	r = r == -ENOENT ? 0 : r;
 	r = r < 0 ? r : tx_delete(tx, COUNTS_KIND, cluster->doc.id);
-	return r == -ENOENT ? 0 : r;
+	r = r == -ENOENT ? 0 : r;
+	return r < 0 ? r : plans_removed(tx, cluster);
 }

@@ -3,6 +3,7 @@
  * of auto_explain has no context; what a user's code raises in its words has one, and is no slow statement. */
 #include "engine/postgres/observe/advice_slow.h"
 
+#include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/nolink.h"
@@ -25,6 +26,8 @@
 #define READ_BYTES (INT64_C(256) << 20)
 #define READ_MS 5000
 #define DEPTH_MAX 200
+#define OUTLINE_MAX 4000 /* bytes of a plan's outline */
+#define OUTLINE_DEPTH 60
 #define MARK ",\"message\":\"duration: "
 
 struct found {
@@ -79,6 +82,46 @@ static void plan_walk(const json_t *node, int depth, struct plan *p)
 	const json_t *below = json_object_get(node, "Plans");
 	for (size_t i = 0; depth < DEPTH_MAX && i < json_array_size(below); i++)
 		plan_walk(json_array_get(below, i), depth + 1, p);
+}
+
+/* "  Index Scan using orders_pkey on shop.orders" */
+static void outline_add(struct buf *b, const json_t *node, int depth)
+{
+	struct str index = json_field(node, "Index Name"), table = json_field(node, "Relation Name");
+	struct str join = json_field(node, "Join Type"), schema = json_field(node, "Schema");
+	const json_t *below = json_object_get(node, "Plans");
+	if (depth > OUTLINE_DEPTH || b->n > OUTLINE_MAX)
+		return;
+	buf_printf(b, "%*s", 2 * depth, "");
+	buf_str(b, json_field(node, "Node Type"));
+	if (join.n && !str_is(join, "Inner")) {
+		buf_z(b, " ");
+		buf_str(b, join);
+	}
+	if (index.n) {
+		buf_z(b, " using ");
+		buf_str(b, index);
+	}
+	if (table.n) {
+		buf_z(b, " on ");
+		buf_str(b, schema.n ? schema : STR("public"));
+		buf_c(b, '.');
+		buf_str(b, table);
+	}
+	buf_c(b, '\n');
+	for (size_t i = 0; i < json_array_size(below); i++)
+		outline_add(b, json_array_get(below, i), depth + 1);
+}
+
+static const char *plan_outline(struct arena *a, const json_t *root)
+{
+	struct buf b = {0};
+	outline_add(&b, root, 0);
+	if (b.n > OUTLINE_MAX)
+		b.n = OUTLINE_MAX;
+	const char *text = engine_shown(a, arena_z(a, (struct str){b.p, b.n}));
+	buf_free(&b);
+	return text;
 }
 
 static const char *operation_of(struct arena *a, const json_t *root)
@@ -149,6 +192,7 @@ static void entry_add(struct reading *t, const json_t *entry, const json_t *doc,
 	        .by_index = p.table && !p.scans,
 	        .by_user = !str_is(json_field(entry, "user"), PG_SUPER),
 	        .query = json_number(entry, "query_id"),
+	        .plan = plan_outline(t->arena, root),
 	};
 }
 
