@@ -28,12 +28,13 @@ struct engine_index_test {
 	size_t value_count;
 };
 
-/* A text search index: its fields are its definition's, and it has no keys. `id` is the same for all builds of it, of
+/* A search index: its fields are its definition's, and it has no keys. `id` is the same for all builds of it, of
  * which one at a time answers queries; the others have no effect. */
 struct engine_search {
 	const char *id, *name;
-	const char *definition; /* JSON that search/definition.h reads without a fault */
+	const char *definition; /* JSON that search/definition.h reads without a fault; of vectors, search/vector.h */
 	const char *place;      /* what comes before faults' paths in it */
+	bool vectors;
 };
 
 /* Pointers are borrowed for the call. */
@@ -55,6 +56,8 @@ struct engine_index {
 	unsigned wait_seconds;              /* for others' transactions */
 	unsigned most_seconds;              /* that all of it may take */
 };
+
+#define INDEX_OUTGROWN 2 /* its table has become many times larger */
 
 /* An index that a build has made, or left, and that is nobody's: a restore brought it back, or a service was killed. */
 #define ENGINE_STRAYS_MAX 50
@@ -85,7 +88,8 @@ struct engine_index_ops {
 	 * 0 too when there is nothing. Blocks. */
 	int (*drop)(struct engine *e, const struct engine_index *want, struct arena *a, const char **ret_why);
 	/* Whether a search index that was built still answers queries: 1 or 0. check() tells why it does not, or that
-	 * it can be built again. -EAGAIN: the database does not answer now. A few seconds at most. */
+	 * it can be built again. INDEX_OUTGROWN: it does, and should be built anew beside it. -EAGAIN: the database
+	 * does not answer now. A few seconds at most. */
 	int (*look)(struct engine *e, const struct engine_index *want, struct arena *a);
 	/* What builds have left in any of the cluster's databases, also those that are under way: who wants strays
 	 * alone looks afterwards whether there are such. NULL: an engine of this kind has none. */

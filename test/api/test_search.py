@@ -228,7 +228,7 @@ def test_the_whole_definition(module_server):
 	({'name': 'n' * 128}, 'name'),
 	({'database': ''}, 'database'),
 	({'collectionName': 'missing'}, 'collectionName'),
-	({'type': 'vectorSearch', 'definition': {'fields': [{'type': 'vector'}]}}, 'type'),
+	({'type': 'vectorSearch'}, 'definition.mappings'),
 	({'type': 'other'}, 'type'),
 	({'definition': {}}, 'definition.mappings'),
 	({'definition': {'mappings': {}}}, 'definition.mappings'),

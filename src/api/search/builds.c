@@ -6,7 +6,7 @@
  * often an index is changed, it has one build under way and one that waits, which takes the newest definition.
  *
  * While a cluster has search indexes, each is looked at every few seconds: an index whose table or column was dropped
- * answers no more queries, and is built anew when it can be. */
+ * answers no more queries, and is built anew when it can be; so is one that its table has outgrown, beside itself. */
 #include "api/search/builds.h"
 
 #include "api/search/nodes.h"
@@ -60,7 +60,8 @@ void search_want_make(struct arena *a, struct str cluster_id, const json_t *abou
 	*w = (struct search_want){.search = {.id = arena_z(a, json_field(about, "indexID")),
 	                                     .name = arena_z(a, json_field(about, "name")),
 	                                     .definition = arena_z(a, definition),
-	                                     .place = "definition."},
+	                                     .place = "definition.",
+	                                     .vectors = str_is(json_field(about, "type"), "vectorSearch")},
 	                          .index = {.cluster_id = arena_z(a, cluster_id),
 	                                    .id = id,
 	                                    .database = arena_z(a, json_field(about, "database")),
@@ -207,7 +208,7 @@ static json_t *staged_of(const struct work *w)
 /* What a build made or left is dropped also when its index is deleted before: then the document is gone. */
 static int drop_ask(struct tx *tx, struct job_run *r, const struct work *w, struct str build_id)
 {
-	static const char *const names[] = {"indexID", "name", "database", "collectionName"};
+	static const char *const names[] = {"indexID", "name", "database", "collectionName", "type"};
 	json_t *args = args_make(r->arena, w->index_id, build_id), *about = json_object();
 	json_copy_fields(about, w->body, names, sizeof names / sizeof *names);
 	json_put(args, "about", about);
@@ -398,6 +399,7 @@ static int drop_step(struct job_run *r)
 struct sight {
 	struct str index_id, build_id;
 	const char *status, *why;
+	bool outgrown;
 };
 struct sights {
 	struct sight list[SEARCH_INDEXES_MAX];
@@ -406,11 +408,12 @@ struct sights {
 
 /* NULL: the database does not answer now. */
 static const char *status_of(const struct service *s, struct arena *a, const struct search_want *want,
-                             const char **ret_why)
+                             bool *ret_outgrown, const char **ret_why)
 {
 	const struct engine_index_ops *ops = s->engine_ops->index;
 	const char *field = "";
 	int there = ops->look(s->engine_state, &want->index, a);
+	*ret_outgrown = there == INDEX_OUTGROWN;
 	if (there != 0)
 		return there > 0 ? "READY" : NULL;
 	int r = ops->check(s->engine_state, &want->index, a, &field, ret_why);
@@ -431,9 +434,9 @@ static void index_look(struct job_run *r, struct str cluster_id, const struct do
 		return;
 	search_want_make(r->arena, cluster_id, body, main_build, &want);
 	*sight = (struct sight){.index_id = d->id, .build_id = json_field(main_build, "id"), .why = NULL};
-	sight->status = status_of(r->ctx, r->arena, &want, &sight->why);
+	sight->status = status_of(r->ctx, r->arena, &want, &sight->outgrown, &sight->why);
 	bool gone = sight->status && strcmp(sight->status, "READY") != 0;
-	if (sight->status && (gone || !str_is(json_field(main_build, "status"), sight->status)))
+	if (sight->status && (gone || sight->outgrown || !str_is(json_field(main_build, "status"), sight->status)))
 		sights->count++;
 }
 
@@ -457,8 +460,9 @@ static int sight_save(struct tx *tx, struct job_run *r, const struct cluster *cl
 	if (!main_build || !str_eq(json_field(main_build, "id"), sight->build_id) || json_flag(w.body, "deleting"))
 		return 0;
 	bool known = str_is(json_field(main_build, "status"), sight->status);
-	bool again = strcmp(sight->status, "STALE") == 0 && sight->why &&
-	             strcmp(sight->why, "the index is gone, and is built again") == 0 && is_free(w.body);
+	bool lost = strcmp(sight->status, "STALE") == 0 && sight->why &&
+	            strcmp(sight->why, "the index is gone, and is built again") == 0;
+	bool again = (lost || sight->outgrown) && is_free(w.body);
 	if (known && !again && str_is(json_field(main_build, "message"), sight->why ? sight->why : ""))
 		return 0;
 	json_put_z(main_build, "status", sight->status);

@@ -12,14 +12,13 @@
 #include "call/workers.h"
 #include "hosts/hosts.h"
 #include "search/definition.h"
+#include "search/vector.h"
 #include "trail/events.h"
 
 #include <errno.h>
 
 #define NAME_BYTES 127
 #define QUESTION_BYTES 4000u /* of an index that another host is asked about */
-#define VECTOR_WHY \
-	"vectorSearch is not supported: indexes are of the type search, over texts, numbers, dates, booleans and ids"
 
 /* --- requests */
 
@@ -54,24 +53,32 @@ static void names_check(struct call *c, struct faults *faults)
 	}
 }
 
+/* A change need not name the type: the definition shows it. */
+static bool is_vector(struct call *c)
+{
+	struct str type = json_field(c->body, "type");
+	return type.n ? str_is(type, "vectorSearch") : search_is_vector(definition_of(c));
+}
+
+static const struct schema *definition_schema(struct call *c)
+{
+	return schema_find(is_vector(c) ? STR("VectorSearchIndexDefinition") : STR("TextSearchIndexDefinition"));
+}
+
 /* What schemas and the definition's reader find, by the paths of the request. */
 static void definition_check(struct call *c, const char *place, struct faults *faults)
 {
 	json_t *definition = definition_of(c);
 	struct faults found = {.count = 0};
 	struct search_definition read;
-	if (str_is(json_field(c->body, "type"), "vectorSearch") ||
-	    (json_object_get(definition, "fields") && !json_object_get(definition, "mappings"))) {
-		bool typed = json_object_get(c->body, "type") != NULL;
-		faults_add(faults, c->arena, typed ? STR("type") : arena_printf(c->arena, "%sfields", place), "%s",
-		           VECTOR_WHY);
-		return;
-	}
-	schema_check(schema_find(STR("TextSearchIndexDefinition")), definition, SCHEMA_CREATE, c->arena, &found);
+	struct search_vector vector;
+	schema_check(definition_schema(c), definition, SCHEMA_CREATE, c->arena, &found);
 	for (size_t i = 0; i < found.count && i < FAULTS_MAX; i++)
 		faults_add(faults, c->arena, arena_printf(c->arena, "%s%.*s", place, STR_ARG(found.list[i].path)),
 		           "%.*s", STR_ARG(found.list[i].text));
-	if (!found.count)
+	if (!found.count && is_vector(c))
+		search_vector_read(c->arena, definition, place, faults, &vector);
+	else if (!found.count)
 		search_definition_read(c->arena, definition, place, faults, &read);
 }
 
@@ -167,10 +174,20 @@ static int refuse_state(struct call *c, const struct cluster *cluster)
 
 static int search_index_load(struct call *c, const struct resource *r, struct doc *ret_doc);
 
+static int type_check(struct call *c, const json_t *was, const char *type)
+{
+	if (str_is(json_field(was, "type"), type))
+		return 0;
+	return call_fail_fault(c, json_object_get(c->body, "type") ? STR("type") : STR("definition"),
+	                       "is of an index of the type %s, and the type of this one cannot be changed: it is %.*s",
+	                       type, STR_ARG(json_field(was, "type")));
+}
+
 /* The names of the index and its definition, as the engine is asked about them. */
 static int about_make(struct call *c, const char *place, json_t **ret_about)
 {
 	static const char *const names[] = {"database", "collectionName", "name"};
+	const char *type = is_vector(c) ? "vectorSearch" : "search";
 	json_t *about = json_new(c->arena);
 	struct doc d;
 	int r = 0;
@@ -179,8 +196,11 @@ static int about_make(struct call *c, const char *place, json_t **ret_about)
 	} else {
 		r = search_index_load(c, c->op->resource, &d);
 		if (r == 0)
+			r = type_check(c, doc_json(c->arena, d.body), type);
+		if (r == 0)
 			json_copy_fields(about, doc_json(c->arena, d.body), names, sizeof names / sizeof *names);
 	}
+	json_put_z(about, "type", type);
 	json_put(about, "definition", json_deep_copy(definition_of(c)));
 	json_put_z(about, "place", place);
 	*ret_about = about;
@@ -274,7 +294,7 @@ static void latest_put(struct call *c, json_t *document, json_int_t version)
 	json_t *of = json_object();
 	json_t *definition = definition_of(c);
 	bool searched_alike = !json_object_get(definition, "searchAnalyzer");
-	schema_add_defaults(schema_find(STR("TextSearchIndexDefinition")), definition);
+	schema_add_defaults(definition_schema(c), definition);
 	/* The schema has one language for all; what is searched must be read as it was indexed. */
 	if (searched_alike)
 		json_object_del(definition, "searchAnalyzer");
@@ -307,7 +327,7 @@ static int search_index_create(struct call *c, json_t *document)
 	json_put_str(made, "name", name);
 	json_put_str(made, "database", database);
 	json_put_str(made, "collectionName", table);
-	json_put_z(made, "type", "search");
+	json_put_z(made, "type", is_vector(c) ? "vectorSearch" : "search");
 	latest_put(c, made, 0);
 	json_object_clear(document);
 	json_object_update(document, made);

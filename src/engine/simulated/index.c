@@ -5,8 +5,24 @@
 
 #include "base/clock.h"
 
+#include "search/vector.h"
+
 #include <errno.h>
 #include <string.h>
+
+static bool vectors_are_there(const struct engine_search *s, struct arena *a, const char **ret_field)
+{
+	struct faults faults = {.count = 0};
+	struct search_vector v;
+	search_vector_read(a, doc_json(a, str_of(s->definition)), s->place, &faults, &v);
+	const char *place = !faults.count && strcmp(v.path, "missing") == 0 ? v.place : NULL;
+	for (size_t i = 0; i < v.filter_count; i++)
+		if (strcmp(v.filters[i].steps[0], "missing") == 0)
+			place = v.filters[i].place;
+	if (place)
+		*ret_field = arena_printf(a, "%s.path", place).p;
+	return !place;
+}
 
 static int sim_index_check(struct engine *e, const struct engine_index *want, struct arena *a, const char **ret_field,
                            const char **ret_why)
@@ -17,6 +33,10 @@ static int sim_index_check(struct engine *e, const struct engine_index *want, st
 	pthread_mutex_unlock(&e->lock);
 	if (!there)
 		return -EAGAIN;
+	if (want->search && want->search->vectors && !vectors_are_there(want->search, a, ret_field)) {
+		*ret_why = "the table has no column \"missing\"";
+		return -EINVAL;
+	}
 	if (want->search && strstr(want->search->definition, "\"missing\":")) {
 		*ret_field = arena_printf(a, "%smappings.fields.missing", want->search->place).p;
 		*ret_why = "the table has no column \"missing\"";

@@ -21,7 +21,7 @@
 
 #include "engine/postgres/model/model.h"
 
-#define VERSION "search 4"
+#define VERSION "search 5"
 
 const char pg_search_version[] = VERSION;
 

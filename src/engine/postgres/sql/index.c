@@ -26,6 +26,7 @@
 #include "engine/postgres/sql/search_plan.h"
 #include "engine/postgres/sql/search_schema.h"
 #include "engine/postgres/sql/sql.h"
+#include "engine/postgres/sql/vector_plan.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -368,6 +369,15 @@ static int collation_make(struct building *b, struct pg_index_plan *p)
 	return p->make ? statement_run(b, p->conn, &none, p->make) : 0;
 }
 
+/* Minutes, of a large table. */
+static int cells_make(struct building *b, struct pg_index_plan *p)
+{
+	struct watch none = {.conn = NULL};
+	if (b->progress && b->progress->tell)
+		b->progress->tell(b->progress->ctx, 0, "dividing the vectors");
+	return statement_run(b, p->conn, &none, p->train);
+}
+
 static int plain_build(struct building *b, struct pg_index_plan *p, const struct place *at)
 {
 	int r = one_build(b, at, p->conn, p->on, p->body);
@@ -588,6 +598,8 @@ int pg_index_build_here(struct engine *e, const struct engine_index *want, struc
 		r = collation_make(&b, &p);
 	if (r == 0 && want->search && (r = pg_search_prepare(&p)) < 0)
 		r = r == -EINVAL ? fail(&b, "%s", p.why) : trouble(&b, r);
+	if (r == 0 && p.train)
+		r = cells_make(&b, &p);
 	if (r == 0)
 		r = p.table.spread ? spread_build(&b, &p) : plain_build(&b, &p, &at);
 	PQfinish(p.conn);
@@ -672,13 +684,17 @@ static int pg_index_look(struct engine *e, const struct engine_index *want, stru
 	struct building b = building_of(e, want, a, NULL);
 	struct pg_index_plan p = {.arena = a, .want = want};
 	struct place at;
-	bool there = false;
+	bool there = false, outgrown = false;
 	int r = place_find(&b, CLIENTS, &at);
 	r = r < 0 ? trouble(&b, r) : database_find(&b, &at, &p.conn);
 	if (r == 0)
 		r = pg_search_look(&p, &there);
+	if (r == 0 && there && want->search->vectors)
+		r = pg_vector_outgrown(&p, &outgrown);
 	PQfinish(p.conn);
-	return r == -ENOENT ? 0 : r < 0 ? -EAGAIN : there;
+	if (r == -ENOENT)
+		return 0;
+	return r < 0 ? -EAGAIN : outgrown ? INDEX_OUTGROWN : there;
 }
 
 /* --- what builds have left */

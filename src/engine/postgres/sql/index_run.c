@@ -60,7 +60,8 @@ static const struct engine_search *search_copy(struct arena *a, const struct eng
 		*to = (struct engine_search){.id = text_copy(a, from->id),
 		                             .name = text_copy(a, from->name),
 		                             .definition = text_copy(a, from->definition),
-		                             .place = text_copy(a, from->place)};
+		                             .place = text_copy(a, from->place),
+		                             .vectors = from->vectors};
 	return to;
 }
 

@@ -21,6 +21,7 @@ struct pg_index_plan {
 	const char *body;      /* "USING btree (...) WHERE ..." */
 	const char *collation; /* quoted; NULL: none */
 	const char *make;      /* the statement that makes the collation; NULL: it is there */
+	const char *train;     /* the statement that comes before the build of an index of vectors; NULL: none */
 	const char *fields;    /* of a search index: JSON, as search/functions.c has them */
 	const char *synonyms;  /* the same */
 	const char *field;     /* of the fault */

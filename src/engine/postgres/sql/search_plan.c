@@ -15,6 +15,7 @@
 #include "engine/postgres/sql/index_sql.h"
 #include "engine/postgres/sql/search_schema.h"
 #include "engine/postgres/sql/sql.h"
+#include "engine/postgres/sql/vector_plan.h"
 #include "search/definition.h"
 
 #include <errno.h>
@@ -206,6 +207,9 @@ int pg_search_plan(struct pg_index_plan *p)
 	int r = 0;
 	if (p->table.spread)
 		return pg_index_fault(p, "collection", "is spread over shards, which search indexes do not cover");
+	p->synonyms = "[]";
+	if (s->vectors)
+		return pg_vector_plan(p);
 	search_definition_read(p->arena, doc_json(p->arena, str_of(s->definition)), s->place, &faults, &d);
 	if (faults.count)
 		return pg_index_fault(p, arena_z(p->arena, faults.list[0].path), "%.*s", STR_ARG(faults.list[0].text));
@@ -227,6 +231,8 @@ int pg_search_prepare(struct pg_index_plan *p)
 	int r = pg_search_schema_make(p->arena, p->conn);
 	if (r < 0)
 		return r;
+	if (p->want->search->vectors)
+		return pg_vector_prepare(p);
 	struct str sql = arena_printf(
 	        p->arena,
 	        "select string_agg(steward_search.index_key(f, w.nspname, t.nspname), ', ' order by n) from "
@@ -278,6 +284,8 @@ int pg_search_forget(struct pg_index_plan *p)
 {
 	bool there;
 	int r = schema_is_there(p, &there);
+	if (r == 0)
+		r = pg_vector_forget(p);
 	if (r < 0 || !there)
 		return r;
 	struct str sql = arena_printf(p->arena, "delete from steward_search.indexes where id = %s and build = %s",
@@ -295,6 +303,9 @@ int pg_search_look(struct pg_index_plan *p, bool *ret_there)
 	/* A newer service brings newer functions. Those of an older one work until these can be made. */
 	if (pg_search_schema_make(p->arena, p->conn) < 0)
 		log_debug("engine: cluster %s: the search functions stay as they are: %s", p->want->cluster_id,
+		          pg_why_last());
+	if (p->want->search->vectors && pg_vector_schema(p) < 0)
+		log_debug("engine: cluster %s: the functions of vectors stay as they are: %s", p->want->cluster_id,
 		          pg_why_last());
 	struct str sql = arena_printf(
 	        p->arena,
