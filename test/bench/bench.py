@@ -10,8 +10,8 @@
                 backups-snapshots, backups-clone, backups-log and backups-shards); and module: what the libraries cost
                 that servers load, by pgbench beside a server without them; and sampling: the processor time that samples
                 take of sixty real and two thousand simulated clusters, and what series cost (about ten minutes);
-                and search: the build of a search index, writes and queries, each beside PostgreSQL without it
-                (STEWARD_SEARCH_ROWS=1000000: over so many rows instead of 100,000);
+                and search: words, the build of a search index, writes and queries, each beside PostgreSQL without it
+                (STEWARD_SEARCH_ROWS=1000000: over so many rows instead of 100,000), and vectors, what indexes of these find, and how soon;
                 and meter: what metering ten thousand nodes costs; and billing: cost queries over a year, and an
                 invoice of a million lines; and relay: pgbench through a private endpoint beside a direct connection; and live: events to 1,000
                 clients that listen; and console: its pages with 10,000 projects and 2,000 clusters; and
@@ -30,12 +30,12 @@ instead of build/release/steward. Nothing here passes or fails: the table puts w
 The exit code is 1 only when something could not be measured or was answered wrongly."""
 import json, os, platform, resource, signal, subprocess, sys, time
 
-import against, backups, billing, fairness, live, metering, module, nodes, relay, sampling, search, servers, tools
+import against, backups, billing, fairness, live, metering, module, nodes, relay, sampling, search, servers, tools, vectors
 from figures import FIGURES as USUAL, Pair
 
 FIGURES = {**USUAL, **nodes.FIGURES, **backups.FIGURES, 'module': module.figure_module,
-	   'relay': relay.figure_relay, 'sampling': sampling.figure_sampling, 'search': search.figure_search, 'meter': metering.figure_meter, 'billing': billing.figure_billing, 'against': against.figure_against, **live.FIGURES, **fairness.FIGURES}
-GROUPS = {'backups': list(backups.FIGURES)}
+	   'relay': relay.figure_relay, 'sampling': sampling.figure_sampling, 'words': search.figure_search, 'vectors': vectors.figure_vectors, 'meter': metering.figure_meter, 'billing': billing.figure_billing, 'against': against.figure_against, **live.FIGURES, **fairness.FIGURES}
+GROUPS = {'backups': list(backups.FIGURES), 'search': ['words', 'vectors']}
 MINUTES_MAX = {False: 15, True: 60}  # with --nodes
 minutes_max = MINUTES_MAX[False]
 
@@ -63,6 +63,8 @@ def options_read(words):
 		else:
 			sys.exit('bench: %s: no such option; --help tells' % word)
 	only = [one for name in only for one in GROUPS.get(name, [name])]
+	if 'vectors' in only and not quick:
+		minutes_max = max(minutes_max, 45)
 	for name in only:
 		if name not in FIGURES:
 			sys.exit('bench: %s: no such figure; there are %s' % (name, ', '.join((*FIGURES, *GROUPS))))

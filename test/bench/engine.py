@@ -27,9 +27,9 @@ def shape(name, nodes):
 		 'electableSpecs': {'instanceSize': 'M10', 'nodeCount': nodes}}]}]}
 
 
-def psql(string, statement, **env):
+def psql(string, statement, seconds=60, **env):
 	done = subprocess.run(['psql', '-XAtqw', '-d', string, '-c', statement], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-			      text=True, timeout=60, env={'PATH': os.environ['PATH'], 'HOME': '/nonexistent', **env})
+			      text=True, timeout=seconds, env={'PATH': os.environ['PATH'], 'HOME': '/nonexistent', **env})
 	return done.stdout.strip() if done.returncode == 0 else None
 
 
