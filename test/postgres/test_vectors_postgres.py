@@ -6,7 +6,7 @@ import psycopg2, psycopg2.errors, pytest
 
 from client import ok, refused, until
 from databases import USER
-from test_search_postgres import READER, SECRET, World, engine
+from test_search_postgres import READER, SECRET, World, engine, tried
 
 WIDTH, COUNT, TAGS = 24, 4000, ['amber', 'basin', 'cedar', 'delta']
 FIELDS = [{'type': 'filter', 'path': p} for p in ('tag', 'n', 'price', 'live', 'at', 'u', 'doc.city', 'doc.size')]
@@ -153,6 +153,18 @@ def test_queries_that_are_none(world):
 			world.sql("select steward_search.vector('items', %s::real[])", query)
 	with pytest.raises(psycopg2.errors.UndefinedObject):
 		world.nearest('nothing', world.queries[0])
+
+
+def test_from_the_command_line(world):
+	"""A vector as JSON or as PostgreSQL has it; what is neither is the server's to refuse."""
+	near_by = world.nearest('items', world.queries[0], {'limit': 2})
+	for vector in (json.dumps(world.queries[0]), text(world.queries[0])):
+		said = tried(world, 'items', vector, '--limit', '2').stdout
+		assert '(2 rows)' in said and all('"id": %d,' % h[0] in said for h in near_by)
+	assert 'steward_search.vector(' in tried(world, 'items.items', '[1]', '--print').stdout
+	for vector in ('[1, 2]', "{1}'); drop table items; --", 'words'):
+		assert tried(world, 'items', vector, fails=True).returncode
+	assert world.sql('select count(*) from items') == [(COUNT,)]
 
 
 def test_vectors_that_are_none(world):

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #define WORDS_MAX 8000
+#define VECTOR_MAX 120000 /* bytes, of 8,192 numbers; an argument of psql can have 131,072 */
 
 struct search_arguments {
 	struct profile_arguments at;
@@ -96,11 +97,25 @@ static struct str query_make(struct arena *a, const struct search_arguments *g, 
 	return query ? json_text(a, json_keep(a, query)) : STR_NONE;
 }
 
+static bool is_vector(const json_t *index)
+{
+	return str_is(json_field(index, "type"), "vectorSearch");
+}
+
+/* Numbers as JSON has them, [1, 2], or as PostgreSQL has them, {1, 2}. What is in them is PostgreSQL's to check. */
+static struct str vector_make(struct arena *a, const char *words)
+{
+	struct str given = str_of(words);
+	bool json = given.n > 1 && given.p[0] == '[' && given.p[given.n - 1] == ']';
+	return json ? arena_printf(a, "{%.*s}", (int)given.n - 2, given.p + 1) : given;
+}
+
 static const char *statement_make(struct arena *a, const struct search_arguments *g, const json_t *index,
                                   struct str query)
 {
 	struct buf b = {0};
-	buf_z(&b, "select round(score::numeric, 4) as score, document from steward_search.query(");
+	buf_printf(&b, "select round(score::numeric, 4) as score, document from steward_search.%s(",
+	           is_vector(index) ? "vector" : "query");
 	literal_add(&b, arena_printf(a, "%.*s.%.*s", STR_ARG(json_field(index, "collectionName")),
 	                             STR_ARG(json_field(index, "name"))));
 	buf_z(&b, ", ");
@@ -120,7 +135,11 @@ static int try_run(struct arena *a, const struct search_arguments *g, const char
 	client_close(client);
 	if (code != EXIT_DONE)
 		return code;
-	struct str query = query_make(a, g, words[3]);
+	if (!is_vector(index) && strlen(words[3]) > WORDS_MAX) {
+		option_refuse("search-indexes try: the words have more than %d bytes", WORDS_MAX);
+		return EXIT_USAGE;
+	}
+	struct str query = is_vector(index) ? vector_make(a, words[3]) : query_make(a, g, words[3]);
 	if (!query.n) {
 		option_refuse("search-indexes try: the words are no UTF-8");
 		return EXIT_USAGE;
@@ -150,7 +169,7 @@ static int search_run(struct arena *a, const struct search_arguments *g, const c
 	}
 	if (strcmp(words[0], verbs[0]) != 0)
 		return meant_verb(family, words[0], count > 1 ? words[1] : NULL, verbs, 1);
-	if (count < 4 || !*words[3] || strlen(words[3]) > WORDS_MAX) {
+	if (count < 4 || !*words[3] || strlen(words[3]) > VECTOR_MAX) {
 		option_refuse("search-indexes try: give the cluster, the index and 1 to %d bytes of words: steward "
 		              "search-indexes try CLUSTER INDEX 'WORDS'",
 		              WORDS_MAX);
