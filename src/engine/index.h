@@ -91,6 +91,9 @@ struct engine_index_ops {
 	 * it can be built again. INDEX_OUTGROWN: it does, and should be built anew beside it. -EAGAIN: the database
 	 * does not answer now. A few seconds at most. */
 	int (*look)(struct engine *e, const struct engine_index *want, struct arena *a);
+	/* Brings what the scores of a search index stand on up to date, where that is due. Blocks, for some minutes at
+	 * most. NULL: an engine of this kind has no scores. -ECANCELED: the service stops. */
+	int (*count)(struct engine *e, const struct engine_index *want, const _Atomic bool *stop, struct arena *a);
 	/* What builds have left in any of the cluster's databases, also those that are under way: who wants strays
 	 * alone looks afterwards whether there are such. NULL: an engine of this kind has none. */
 	int (*strays)(struct engine *e, const char *cluster_id, struct arena *a,

@@ -1,5 +1,5 @@
 """What search queries find, without PostgreSQL: rows, operators and scores as docs/search.md describes them."""
-import collections, fnmatch, functools, itertools, random, re
+import collections, fnmatch, functools, itertools, json, math, random, re
 
 WORDS = ['amber', 'basin', 'cedar', 'delta', 'ember', 'fjord', 'grove', 'haven', 'inlet', 'jetty', 'knoll', 'lagoon', 'marsh', 'nectar',
 	 'oasis', 'prairie', 'quarry', 'ridge', 'savanna', 'tundra', 'upland', 'valley', 'willow', 'yonder', 'zenith', 'ambers', 'cedarwood']
@@ -90,9 +90,8 @@ def synonymous(q, row):
 		found = [any(words[i:i + len(m)] == m for m in g for i in range(len(words))) for g in groups]
 		if (all if q.get('matchCriteria') == 'all' else any)(found):
 			hit = True
-			score += rank(words, sorted({w for g in groups for m in g for w in m}))
-	plain = q.get('matchCriteria') != 'all' and all(len(m) == 1 for g in groups for m in g)
-	return hit, score if plain else None
+			score += rank(words, {w for g in groups for m in g for w in m}, p)
+	return hit, score
 
 
 def like(q, row):
@@ -102,16 +101,30 @@ def like(q, row):
 		wanted, words = sorted(counts, key=lambda w: (-counts[w], w))[:25], words_of(row, p)
 		if any(w in words for w in wanted):
 			hit = True
-			score += rank(words, wanted)
+			score += rank(words, wanted, p)
 	return hit, score
 
 
-def rank(words, wanted):
-	"""ts_rank of an OR: each word counts 0.1, and less each time that it comes again; the mean over the words asked for."""
-	total = 0.0
+@functools.lru_cache(None)
+def counted(path):
+	"""Of all rows: how many have words there, how many words those have, and how many rows have each word."""
+	path = json.loads(path)
+	texts = [[w for w in words_of(row, path) if w] for row in EVERY]
+	return sum(map(bool, texts)), sum(map(len, texts)), collections.Counter(w for t in texts for w in set(t))
+
+
+EVERY = []  # the rows that are searched: whoever asks for scores fills it
+
+
+def rank(words, wanted, path):
+	"""BM25, each word that is asked for once."""
+	rows, total, having = counted(json.dumps(path))
+	words, score = [w for w in words if w], 0.0
 	for w in wanted:
-		total += sum(0.1 / (j + 1) ** 2 for j in range(words.count(w))) / 1.64493406685
-	return total / len(wanted)
+		n = words.count(w)
+		weight = math.log(1 + (rows - having[w] + 0.5) / (having[w] + 0.5))
+		score += weight * n / (n + 1.2 * (0.25 + 0.75 * len(words) / (total / rows)))
+	return score
 
 
 def text(q, row):
@@ -123,16 +136,21 @@ def text(q, row):
 		wanted = sorted({STEMS.get(w, w) if isinstance(p, dict) else w for w in q['query'].lower().split()})
 		if (all if every else any)(w in words for w in wanted):
 			hit = True
-			score += rank(words, wanted)
-	return hit, None if every and len(set(q['query'].lower().split())) > 1 else score
+			score += rank(words, wanted, p)
+	return hit, score
 
 
 def phrase(q, row):
 	if q.get('slop'):
 		return sloppy(q, row)
 	wanted = q['query'].lower().split()
-	hit = any(words[i:i + len(wanted)] == wanted for p in paths(q) for words in [words_of(row, p)] for i in range(len(words)))
-	return hit, None
+	score, hit = 0.0, False
+	for p in paths(q):
+		words = words_of(row, p)
+		if any(words[i:i + len(wanted)] == wanted for i in range(len(words))):
+			hit = True
+			score += rank(words, set(wanted), p)
+	return hit, score
 
 
 def autocomplete(q, row):

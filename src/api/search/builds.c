@@ -435,6 +435,10 @@ static void index_look(struct job_run *r, struct str cluster_id, const struct do
 	search_want_make(r->arena, cluster_id, body, main_build, &want);
 	*sight = (struct sight){.index_id = d->id, .build_id = json_field(main_build, "id"), .why = NULL};
 	sight->status = status_of(r->ctx, r->arena, &want, &sight->outgrown, &sight->why);
+	const struct service *s = r->ctx;
+	if (sight->status && strcmp(sight->status, "READY") == 0 && s->engine_ops->index->count &&
+	    s->engine_ops->index->count(s->engine_state, &want.index, job_stop(r), r->arena) == -EAGAIN)
+		log_debug("search index %.*s: its words are counted later", STR_ARG(d->id));
 	bool gone = sight->status && strcmp(sight->status, "READY") != 0;
 	if (sight->status && (gone || sight->outgrown || !str_is(json_field(main_build, "status"), sight->status)))
 		sights->count++;

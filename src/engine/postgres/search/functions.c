@@ -21,7 +21,7 @@
 
 #include "engine/postgres/model/model.h"
 
-#define VERSION "search 5"
+#define VERSION "search 6"
 
 const char pg_search_version[] = VERSION;
 
@@ -44,6 +44,16 @@ const char *const pg_search_sql[] = {
 	"end if;\n"
 	"if not exists (select from pg_attribute where attrelid = 'steward_search.indexes'::regclass and attname = 'synonyms') then\n"
 	"  alter table steward_search.indexes add column synonyms jsonb not null default '[]';\n"
+	"end if;\n"
+	"if to_regclass('steward_search.statistics') is null then\n"
+	"  create table steward_search.statistics(build text, field int, word text, rows bigint not null, words bigint not null, primary key (build, field, word));\n"
+	"  create table steward_search.counted(build text primary key, changes bigint not null, rows bigint not null, at timestamptz not null, took interval not null);\n"
+	"  alter table steward_search.statistics enable row level security;\n"
+	"  alter table steward_search.counted enable row level security;\n"
+	"  create policy readable on steward_search.statistics for select using (exists (select from steward_search.indexes i join pg_attribute a on a.attrelid = i.rel\n"
+	"    where i.build = statistics.build and a.attname = i.fields->(field - 1)->>'column' and not a.attisdropped and has_column_privilege(i.rel, a.attnum, 'select')\n"
+	"    and not row_security_active(i.rel)));\n"
+	"  grant select on steward_search.statistics to public;\n"
 	"end if;\n"
 	"grant usage on schema steward_search to public;\n"
 	"end $$",
@@ -142,8 +152,9 @@ const char *const pg_search_sql[] = {
 	"  raise object_not_in_prerequisite_state using message = format('the search index \"%s\" is stale: its "
 	"table has other columns by now (%s)', i.name, left(bad, 300));\n"
 	"end if;\n"
-	"return jsonb_build_object('rel', i.rel::bigint, 'schema', c.nspname, 'table', c.relname, 'fields', "
-	"i.fields, 'synonyms', i.synonyms);\n"
+	"return jsonb_build_object('rel', i.rel::bigint, 'schema', c.nspname, 'table', c.relname, 'build', "
+	"i.build, 'synonyms', i.synonyms, 'fields', (select jsonb_agg(y.f || jsonb_build_object('n', y.o) order by y.o) from "
+	"jsonb_array_elements(i.fields) with ordinality y(f, o)));\n"
 	"end $f$;\n",
 	"create or replace function steward_search.prepared(index text, query jsonb, out ix jsonb, out cond text, out score "
 	"text, out relation text) language plpgsql volatile set search_path = pg_catalog, pg_temp as $f$\n"

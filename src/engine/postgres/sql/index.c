@@ -697,6 +697,50 @@ static int pg_index_look(struct engine *e, const struct engine_index *want, stru
 	return r < 0 ? -EAGAIN : outgrown ? INDEX_OUTGROWN : there;
 }
 
+/* --- how often words occur */
+
+#define COUNT_SECONDS 120
+
+/* Counting that takes too long is tried again much later. */
+static int words_count(struct building *b, PGconn *conn)
+{
+	struct pg_index_plan p = {.arena = b->arena, .conn = conn};
+	struct watch none = {.conn = NULL};
+	const char *id = pg_index_literal(&p, b->want->id);
+	struct str count = arena_printf(b->arena, "set statement_timeout = '%ds'; select steward_search.recount(%s)",
+	                                COUNT_SECONDS, id);
+	int r = statement_run(b, conn, &none, count.p);
+	if (r == 0 || r == -ECANCELED)
+		return r;
+	log_debug("engine: cluster %s: the words of a search index were not counted: %s", b->want->cluster_id, b->why);
+	struct str later =
+	        arena_printf(b->arena,
+	                     "insert into steward_search.counted(build, changes, rows, at, took) values (%s, "
+	                     "0, 0, now(), '%ds') on conflict (build) do update set at = now(), took = "
+	                     "excluded.took",
+	                     id, COUNT_SECONDS);
+	return pg_sql_do(conn, SHORT_MS, later.p);
+}
+
+static int pg_index_count(struct engine *e, const struct engine_index *want, const _Atomic bool *stop, struct arena *a)
+{
+	struct engine_progress progress = {.stop = stop};
+	struct building b = building_of(e, want, a, &progress);
+	struct place at;
+	PGconn *conn = NULL;
+	int r = place_find(&b, CLIENTS, &at);
+	if (r == 0 && at.full)
+		return 0;
+	if (r == 0)
+		r = database_find(&b, &at, &conn);
+	if (r == 0)
+		r = session_set(&b, conn);
+	if (r == 0)
+		r = words_count(&b, conn);
+	PQfinish(conn);
+	return r == -ECANCELED ? r : r < 0 ? -EAGAIN : 0;
+}
+
 /* --- what builds have left */
 
 static int databases_look(struct building *b, const struct place *at, struct engine_index_strays *strays)
@@ -741,4 +785,5 @@ const struct engine_index_ops pg_index = {.check = pg_index_check,
                                           .clean = pg_index_clean,
                                           .drop = pg_index_drop,
                                           .look = pg_index_look,
+                                          .count = pg_index_count,
                                           .strays = pg_index_strays};

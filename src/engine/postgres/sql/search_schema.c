@@ -12,6 +12,7 @@
 #include "engine/postgres/model/why.h"
 #include "engine/postgres/search/functions.h"
 #include "engine/postgres/search/operators.h"
+#include "engine/postgres/search/scores.h"
 #include "engine/postgres/search/vectors.h"
 #include "engine/postgres/sql/sql.h"
 
@@ -101,6 +102,8 @@ static int functions_make(struct arena *a, PGconn *conn)
 		r = functions_put(a, conn, pg_search_operators_sql, &names);
 	if (r == 0)
 		r = functions_put(a, conn, pg_search_vectors_sql, &names);
+	if (r == 0)
+		r = functions_put(a, conn, pg_search_scores_sql, &names);
 	buf_c(&names, 0);
 	struct str all = arena_printf(a, "{%s}", names.p);
 	buf_free(&names);
