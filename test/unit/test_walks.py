@@ -27,6 +27,7 @@ WALKS = {
 	'api/log_export/shipper.c': READS,
 	'api/maintenance/plan.c': READS,
 	'api/metrics/judge.c': READS,
+	'api/query_shapes/history.c': READS,
 	'api/private_endpoints/verdicts.c': OPERATOR,
 	'cli/operator/hosts.c': OPERATOR,
 	'cli/operator/orphans.c': OPERATOR,
