@@ -12,49 +12,7 @@
 #define TRANSFER_SECONDS 10L
 #define ANSWER_MAX 262144
 
-_Static_assert(ISSUER_FAULT >= CURL_ERROR_SIZE, "libcurl writes its reasons there");
-
-struct transfer {
-	const struct issuer_request *request;
-	struct buf body;
-	struct fetch fetch;
-};
-
-static size_t take_some(char *p, size_t size, size_t count, void *ctx)
-{
-	struct transfer *t = ctx;
-	size_t n = size * count;
-	if (n > ANSWER_MAX - t->body.n)
-		return CURL_WRITEFUNC_ERROR;
-	buf_add(&t->body, p, n);
-	return n;
-}
-
-static int progress(void *ctx, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
-{
-	const struct issuer_request *r = ((const struct transfer *)ctx)->request;
-	return r->stops && r->stops(r->ctx);
-}
-
-static void options_set_all(CURL *curl, struct transfer *t, char *fault)
-{
-	const struct issuer_request *r = t->request;
-	curl_easy_setopt(curl, CURLOPT_URL, r->url);
-	fetch_setup(curl, &t->fetch, "https", r->ca_file);
-	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT, TRANSFER_SECONDS);
-	curl_easy_setopt(curl, CURLOPT_MAXFILESIZE, (long)ANSWER_MAX);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, fault);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_some);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
-	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, progress);
-	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
-	if (r->form.n) {
-		curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)r->form.n);
-		curl_easy_setopt(curl, CURLOPT_POSTFIELDS, r->form.p);
-	}
-}
+_Static_assert(ISSUER_FAULT >= CURL_ERROR_SIZE, "a fetch's reasons are copied there");
 
 /* "answered 400: invalid_grant". What stands there is the issuer's: only the letters of such a word. */
 static void refusal_say(const json_t *answer, long status, char *fault)
@@ -69,28 +27,30 @@ static void refusal_say(const json_t *answer, long status, char *fault)
 
 json_t *issuer_ask(const struct issuer_request *r, char ret_fault[ISSUER_FAULT])
 {
-	struct transfer t = {.request = r, .fetch.named = r->is_public ? FETCH_BY_ANSWER : FETCH_BY_TENANT};
-	CURL *curl = curl_easy_init();
-	long status = 0;
-	ret_fault[0] = 0;
-	options_set_all(curl, &t, ret_fault);
-	CURLcode code = curl_easy_perform(curl);
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-	json_t *value = code == CURLE_OK ? json_loadb(t.body.p ? t.body.p : "", t.body.n, 0, NULL) : NULL;
-	if (t.fetch.refused && code != CURLE_OK)
-		snprintf(ret_fault, ISSUER_FAULT, FETCH_REFUSED);
-	else if (code != CURLE_OK && !ret_fault[0])
-		snprintf(ret_fault, ISSUER_FAULT, "%s", curl_easy_strerror(code));
-	else if (code == CURLE_OK && status != 200)
-		refusal_say(value, status, ret_fault);
-	else if (code == CURLE_OK && !value)
+	struct fetch_request q = {.url = r->url,
+	                          .protocols = "https",
+	                          .ca_file = r->ca_file,
+	                          .named = r->is_public ? FETCH_BY_ANSWER : FETCH_BY_TENANT,
+	                          .posts = r->form.n,
+	                          .body = r->form,
+	                          .connect_seconds = CONNECT_SECONDS,
+	                          .all_seconds = TRANSFER_SECONDS,
+	                          .most = ANSWER_MAX,
+	                          .stops = r->stops,
+	                          .ctx = r->ctx};
+	struct fetch_answer a = {.status = 0};
+	fetch_run(&q, &a);
+	json_t *value = a.code == CURLE_OK ? json_loadb(a.body.p ? a.body.p : "", a.body.n, 0, NULL) : NULL;
+	snprintf(ret_fault, ISSUER_FAULT, "%s", a.fault);
+	if (a.code == CURLE_OK && a.status != 200)
+		refusal_say(value, a.status, ret_fault);
+	else if (a.code == CURLE_OK && !value)
 		snprintf(ret_fault, ISSUER_FAULT, "answered no JSON");
-	if (status != 200) {
+	if (a.status != 200) {
 		json_decref(value);
 		value = NULL;
 	}
-	curl_easy_cleanup(curl);
-	buf_free(&t.body);
+	fetch_answer_free(&a);
 	return value;
 }
 
