@@ -4,6 +4,7 @@
 
 #include "base/buf.h"
 #include "base/option.h"
+#include "fetch/fetch.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -70,13 +71,12 @@ bool mail_deliver(struct mail *m, const struct mail_letter *l, bool (*stops)(voi
 	struct arena *a = arena_new();
 	long answer = 0;
 	struct transfer t = {.text = mail_text(a, str_of(m->from), l), .stops = stops, .ctx = ctx};
+	struct fetch fetch = {.named = FETCH_BY_OPERATOR};
 	CURL *curl = curl_easy_init();
 	struct curl_slist *to = curl_slist_append(NULL, arena_printf(a, "<%.*s>", STR_ARG(l->to)).p);
 	ret_fault[0] = 0;
 	curl_easy_setopt(curl, CURLOPT_URL, m->url);
-	curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
-	curl_easy_setopt(curl, CURLOPT_PROXY, "");
-	curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+	fetch_setup(curl, &fetch, "smtp,smtps", NULL);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, ret_fault);
 	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(curl, CURLOPT_TIMEOUT, SEND_SECONDS);

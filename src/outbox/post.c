@@ -13,27 +13,6 @@
 #define ANSWER_READ_MAX 1048576 /* a longer one is cut off */
 #define URL_MAX_BYTES 2048
 
-struct transfer {
-	const struct post_options *options;
-	const struct post *post;
-	struct buf answer;
-	struct fetch fetch;
-};
-
-static size_t take_some(char *p, size_t size, size_t count, void *ctx)
-{
-	struct transfer *t = ctx;
-	size_t n = size * count, room = ANSWER_MAX - t->answer.n;
-	buf_add(&t->answer, p, n < room ? n : room);
-	return n;
-}
-
-static int progress(void *ctx, curl_off_t down_all, curl_off_t down, curl_off_t up_all, curl_off_t up)
-{
-	const struct transfer *t = ctx;
-	return down > ANSWER_READ_MAX || (t->post->stops && t->post->stops(t->post->ctx));
-}
-
 /* On one line: libcurl sends what it is given, and what follows a line end in a key would be a header or a request of
  * its own. */
 static char *header_line(struct arena *a, const char *name, const char *value)
@@ -59,60 +38,45 @@ static struct curl_slist *headers_make(struct arena *a, const struct post *p)
 	return list;
 }
 
-static void options_set_all(CURL *curl, struct transfer *t, struct curl_slist *headers, char *fault)
+static bool answer_is_ok(const struct buf *body)
 {
-	const struct post *p = t->post;
-	bool http = p->trusted || t->options->private_networks;
-	curl_easy_setopt(curl, CURLOPT_URL, p->url);
-	fetch_setup(curl, &t->fetch, http ? "http,https" : "https", t->options->ca_file);
-	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT, TRANSFER_SECONDS);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, fault);
-	curl_easy_setopt(curl, CURLOPT_USERAGENT, "steward");
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)p->body.n);
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, p->body.p ? p->body.p : "");
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_some);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
-	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, progress);
-	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
-	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L); /* does not wait for a name server that never answers */
-}
-
-static bool answer_is_ok(const struct transfer *t)
-{
-	json_t *answer = json_loadb(t->answer.p ? t->answer.p : "", t->answer.n, 0, NULL);
-	bool is_ok = !t->post->says_ok || json_flag(answer, "ok");
+	json_t *answer = json_loadb(body->p ? body->p : "", body->n, 0, NULL);
+	bool is_ok = json_flag(answer, "ok");
 	json_decref(answer);
 	return is_ok;
 }
 
 bool post_deliver(const struct post_options *o, const struct post *p, char ret_fault[CURL_ERROR_SIZE])
 {
-	struct transfer t = {.options = o, .post = p};
-	t.fetch.named = p->trusted || o->private_networks ? FETCH_BY_OPERATOR : FETCH_BY_TENANT;
+	bool anywhere = p->trusted || o->private_networks;
 	struct arena *a = arena_new();
 	struct curl_slist *headers = headers_make(a, p);
-	CURL *curl = curl_easy_init();
-	long status = 0;
-	ret_fault[0] = 0;
-	options_set_all(curl, &t, headers, ret_fault);
-	CURLcode code = curl_easy_perform(curl);
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-	bool taken = code == CURLE_OK && status >= 200 && status < 300 && answer_is_ok(&t);
-	if (t.fetch.refused && code != CURLE_OK)
-		snprintf(ret_fault, CURL_ERROR_SIZE, "its address is private: the operator does not allow these");
-	else if (code != CURLE_OK && !ret_fault[0])
-		snprintf(ret_fault, CURL_ERROR_SIZE, "%s", curl_easy_strerror(code));
-	else if (code == CURLE_OK && !taken)
-		snprintf(ret_fault, CURL_ERROR_SIZE, status / 100 == 2 ? "answered %ld, but not ok" : "answered %ld",
-		         status);
+	struct fetch_request q = {.url = p->url,
+	                          .protocols = anywhere ? "http,https" : "https",
+	                          .ca_file = o->ca_file,
+	                          .named = anywhere ? FETCH_BY_OPERATOR : FETCH_BY_TENANT,
+	                          .agent = "steward",
+	                          .headers = headers,
+	                          .posts = true,
+	                          .body = p->body,
+	                          .connect_seconds = CONNECT_SECONDS,
+	                          .all_seconds = TRANSFER_SECONDS,
+	                          .most = ANSWER_READ_MAX,
+	                          .keeps = ANSWER_MAX,
+	                          .stops = p->stops,
+	                          .ctx = p->ctx};
+	struct fetch_answer answer = {.status = 0};
+	fetch_run(&q, &answer);
+	bool came = answer.code == CURLE_OK, good = came && answer.status >= 200 && answer.status < 300;
+	bool taken = good && (!p->says_ok || answer_is_ok(&answer.body));
+	snprintf(ret_fault, CURL_ERROR_SIZE, "%s",
+	         answer.refused && !came ? "its address is private: the operator does not allow these" : answer.fault);
+	if (came && !taken)
+		snprintf(ret_fault, CURL_ERROR_SIZE, good ? "answered %ld, but not ok" : "answered %ld", answer.status);
 	if (p->ret_gone)
-		*p->ret_gone = code == CURLE_OK && status == 410;
-	curl_easy_cleanup(curl);
+		*p->ret_gone = came && answer.status == 410;
 	curl_slist_free_all(headers);
-	buf_free(&t.answer);
+	fetch_answer_free(&answer);
 	arena_free(a);
 	return taken;
 }
