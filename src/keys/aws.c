@@ -162,7 +162,7 @@ static int wrap(struct keys *k, struct arena *a, const struct key_place *p, cons
 	int r = ask(k, p, "kms:Encrypt", "TrentService.Encrypt", buf_view(&body), text, &answer, why);
 	if (r == 0)
 		r = answer_wrap(a, answer, &wrapped, text, ret_wrap, why);
-	provider_buf_wipe(&body);
+	fetch_buf_wipe(&body);
 	OPENSSL_cleanse(text, sizeof text);
 	return r;
 }

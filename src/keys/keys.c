@@ -174,7 +174,7 @@ int answer_get(struct keys *k, struct key_question *asked, json_t **ret_answer, 
 		r = provider_fail(&q, -EPROTO, why, " answered 200, and this is no answer of %s", asked->service);
 	provider_answer_free(&a);
 	provider_credentials_free(&asked->by);
-	provider_buf_wipe(&asked->body);
+	fetch_buf_wipe(&asked->body);
 	free(asked->url);
 	return r;
 }

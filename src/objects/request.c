@@ -28,28 +28,14 @@
 #define PAUSE_MS 100u
 #define PAUSE_MAX_MS 2000u
 
-static void buf_wipe(struct buf *b)
-{
-	if (b->p)
-		OPENSSL_cleanse(b->p, b->cap);
-	buf_free(b);
-}
-
 void object_answer_free(struct object_answer *a)
 {
-	buf_wipe(&a->body);
+	fetch_buf_wipe(&a->body);
 }
 
 void object_encode(struct buf *b, struct str text, bool keep_slash)
 {
-	for (size_t i = 0; i < text.n; i++) {
-		char c = text.p[i];
-		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		    (c && strchr("-._~", c)) || (c == '/' && keep_slash))
-			buf_c(b, c);
-		else
-			buf_printf(b, "%%%02X", (unsigned char)c);
-	}
+	fetch_encode(b, text, keep_slash ? "/" : "");
 }
 
 void object_base64(const void *bytes, size_t n, char *ret_text)
@@ -66,7 +52,7 @@ void object_header_add(struct curl_slist **list, const char *name, const char *v
 	buf_z(&line, value);
 	buf_c(&line, 0);
 	*list = curl_slist_append(*list, line.p);
-	buf_wipe(&line);
+	fetch_buf_wipe(&line);
 }
 
 void object_bearer(struct curl_slist **list, const char *token)
@@ -77,7 +63,7 @@ void object_bearer(struct curl_slist **list, const char *token)
 	buf_z(&value, token);
 	buf_c(&value, 0);
 	object_header_add(list, "Authorization", value.p);
-	buf_wipe(&value);
+	fetch_buf_wipe(&value);
 }
 
 /* Handles keep their connection: who comes next need not greet the server again. */
@@ -284,13 +270,6 @@ static struct curl_slist *headers_of(const struct object_site *s, const struct o
 	return list;
 }
 
-static void headers_free(struct curl_slist *list)
-{
-	for (struct curl_slist *l = list; l; l = l->next)
-		OPENSSL_cleanse(l->data, strlen(l->data));
-	curl_slist_free_all(list);
-}
-
 static void method_set(CURL *curl, struct transfer *t)
 {
 	const struct object_request *q = t->q;
@@ -321,7 +300,7 @@ static void options_set(const struct object_site *s, struct transfer *t)
 	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, t);
-	curl_easy_setopt(curl, CURLOPT_USERAGENT, "steward/" STEWARD_VERSION);
+	curl_easy_setopt(curl, CURLOPT_USERAGENT, FETCH_AGENT);
 	curl_easy_setopt(curl, CURLOPT_BUFFERSIZE, BUFFER_BYTES);
 	curl_easy_setopt(curl, CURLOPT_UPLOAD_BUFFERSIZE, BUFFER_BYTES);
 	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, t->words);
@@ -370,7 +349,7 @@ static CURLcode try_once(struct object_site *s, struct transfer *t)
 		curl_easy_getinfo(t->curl, CURLINFO_RESPONSE_CODE, &t->a->status);
 	}
 	handle_give(s, t->curl);
-	headers_free(headers);
+	fetch_headers_wipe(headers);
 	free(url);
 	return code;
 }

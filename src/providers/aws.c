@@ -72,7 +72,7 @@ static char *field_take(const struct provider_answer *a, const char *name)
 		memcpy(copy, text.p, text.n);
 		copy[text.n] = 0;
 	}
-	provider_buf_wipe(&text);
+	fetch_buf_wipe(&text);
 	return copy;
 }
 

@@ -89,7 +89,7 @@ int azure_token(const struct providers *p, const struct azure_client *client,
 		            ? provider_token_read(&q, &a, "access_token", NULL, ret_credentials, ret_lasts_us, ret_why)
 		            : refused(&q, &a, ret_why);
 	provider_answer_free(&a);
-	provider_buf_wipe(&form);
+	fetch_buf_wipe(&form);
 	buf_free(&url);
 	return r;
 }

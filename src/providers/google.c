@@ -188,8 +188,8 @@ int google_token(const struct providers *p, const struct google_signer *signer,
 		            ? provider_token_read(&q, &a, "access_token", NULL, ret_credentials, ret_lasts_us, ret_why)
 		            : refused(&q, &a, ret_why);
 	provider_answer_free(&a);
-	provider_buf_wipe(&form);
-	provider_buf_wipe(&assertion);
+	fetch_buf_wipe(&form);
+	fetch_buf_wipe(&assertion);
 	return r;
 }
 

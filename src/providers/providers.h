@@ -28,10 +28,6 @@ struct provider_settings {
 	const char *ca_file; /* certificates that all of them are trusted by; NULL: the system's */
 };
 
-/* Before anything else uses libcurl: what that frees is wiped, since keys and tokens pass through its buffers. On
- * failure: a message on stderr, negative. */
-must_check int providers_memory_setup(void);
-
 /* Secrets are read from the files, or from STEWARD_PROVIDER_AWS_SECRET and STEWARD_PROVIDER_AZURE_SECRET. A provider
  * without settings is not offered. A message on stderr, and negative, when a setting is wrong. */
 must_check int providers_open(const struct provider_settings *s, struct providers **ret_providers);

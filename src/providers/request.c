@@ -8,9 +8,7 @@
 #include "store/seal.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <openssl/crypto.h>
-#include <openssl/ssl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,42 +22,6 @@
 #define LASTS_MAX_SECONDS (INT64_C(12) * 3600)
 #define AGAIN_US INT64_C(2000000) /* after which a failure is final */
 
-/* Memory of libcurl's. */
-
-static void wiping_free(void *p)
-{
-	if (p)
-		OPENSSL_cleanse(p, malloc_usable_size(p));
-	free(p);
-}
-
-static void *wiping_realloc(void *p, size_t n)
-{
-	size_t had = p ? malloc_usable_size(p) : 0;
-	void *grown = malloc(n ? n : 1);
-	if (!grown)
-		return NULL;
-	if (p)
-		memcpy(grown, p, had < n ? had : n);
-	wiping_free(p);
-	return grown;
-}
-
-int providers_memory_setup(void)
-{
-	if (curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wiping_free, wiping_realloc, strdup, calloc) == CURLE_OK)
-		return 0;
-	fprintf(stderr, "steward: libcurl cannot be set up\n");
-	return -EIO;
-}
-
-/* OpenSSL decrypts where it has received. */
-static CURLcode on_tls(CURL *curl, void *tls, void *ctx)
-{
-	SSL_CTX_set_options(tls, SSL_OP_CLEANSE_PLAINTEXT);
-	return CURLE_OK;
-}
-
 void provider_wipe(char *text)
 {
 	if (text)
@@ -67,31 +29,17 @@ void provider_wipe(char *text)
 	free(text);
 }
 
-void provider_buf_wipe(struct buf *b)
-{
-	if (b->p)
-		OPENSSL_cleanse(b->p, b->cap);
-	buf_free(b);
-}
-
-void provider_answer_free(struct provider_answer *a)
-{
-	provider_buf_wipe(&a->body);
-}
-
 void provider_form_add(struct buf *b, const char *name, struct str value)
 {
 	if (b->n)
 		buf_c(b, '&');
 	buf_printf(b, "%s=", name);
-	for (size_t i = 0; i < value.n; i++) {
-		char c = value.p[i];
-		if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-		    (c && strchr("-._~", c)))
-			buf_c(b, c);
-		else
-			buf_printf(b, "%%%02X", (unsigned char)c);
-	}
+	fetch_encode(b, value, "");
+}
+
+void provider_answer_free(struct provider_answer *a)
+{
+	fetch_buf_wipe(&a->body);
 }
 
 int provider_fail(const struct provider_request *q, int code, char ret_why[PROVIDER_WHY], const char *format, ...)
@@ -159,22 +107,6 @@ int provider_token_read(const struct provider_request *q, const struct provider_
 
 /* One try. */
 
-struct transfer {
-	struct provider_answer *answer;
-	struct fetch fetch;
-	bool too_long;
-};
-
-static size_t on_body(char *p, size_t size, size_t count, void *ctx)
-{
-	struct transfer *t = ctx;
-	size_t n = size * count;
-	if ((t->too_long = n > ANSWER_MAX - t->answer->body.n))
-		return CURL_WRITEFUNC_ERROR;
-	buf_add(&t->answer->body, p, n);
-	return n;
-}
-
 static struct curl_slist *headers_of(const struct provider_request *q)
 {
 	const struct provider_signer *s = q->signer;
@@ -202,15 +134,8 @@ static struct curl_slist *headers_of(const struct provider_request *q)
 		buf_printf(&line, "Authorization: Bearer %s%c", q->bearer, 0);
 		list = curl_slist_append(list, line.p);
 	}
-	provider_buf_wipe(&line);
+	fetch_buf_wipe(&line);
 	return list;
-}
-
-static void headers_free(struct curl_slist *list)
-{
-	for (struct curl_slist *l = list; l; l = l->next)
-		OPENSSL_cleanse(l->data, strlen(l->data));
-	curl_slist_free_all(list);
 }
 
 static void sign_with(CURL *curl, const struct provider_signer *s)
@@ -223,41 +148,43 @@ static void sign_with(CURL *curl, const struct provider_signer *s)
 	buf_free(&scope);
 }
 
-static CURLcode try_once(const struct providers *p, const struct provider_request *q, struct transfer *t, char *words)
+/* What libcurl shall do beside sending. */
+struct way {
+	const struct providers *p;
+	const struct provider_request *q;
+};
+
+static void handle_set(CURL *curl, void *ctx)
 {
-	CURL *curl = curl_easy_init();
-	if (!curl)
-		return CURLE_OUT_OF_MEMORY;
-	struct curl_slist *headers = headers_of(q);
-	words[0] = 0;
-	t->answer->body.n = 0;
-	/* At once: growing would leave copies of secrets behind. */
-	buf_reserve(&t->answer->body, ANSWER_MAX);
-	curl_easy_setopt(curl, CURLOPT_URL, q->url);
-	fetch_setup(curl, &t->fetch, "http,https", p->ca_file);
+	const struct way *w = ctx;
+	const struct provider_signer own = {
+	        .key_id = w->p->aws.key_id, .secret = w->p->aws.secret, .region = w->p->aws.region, .service = "sts"};
 	curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1);
-	curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
-	curl_easy_setopt(curl, CURLOPT_TIMEOUT, TRANSFER_SECONDS);
-	curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
-	curl_easy_setopt(curl, CURLOPT_USERAGENT, "steward/" STEWARD_VERSION);
-	curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, words);
-	curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_body);
-	curl_easy_setopt(curl, CURLOPT_WRITEDATA, t);
-	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body.n);
-	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, q->body.n ? q->body.p : "");
-	if (q->method)
-		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, q->method);
-	curl_easy_setopt(curl, CURLOPT_SSL_CTX_FUNCTION, on_tls);
-	struct provider_signer own = {
-	        .key_id = p->aws.key_id, .secret = p->aws.secret, .region = p->aws.region, .service = "sts"};
-	if (q->sign || q->signer)
-		sign_with(curl, q->signer ? q->signer : &own);
-	CURLcode code = curl_easy_perform(curl);
-	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &t->answer->status);
-	curl_easy_cleanup(curl);
-	headers_free(headers);
-	return code;
+	if (w->q->method)
+		curl_easy_setopt(curl, CURLOPT_CUSTOMREQUEST, w->q->method);
+	if (w->q->sign || w->q->signer)
+		sign_with(curl, w->q->signer ? w->q->signer : &own);
+}
+
+static void try_once(const struct providers *p, const struct provider_request *q, struct fetch_answer *a)
+{
+	struct way way = {.p = p, .q = q};
+	struct curl_slist *headers = headers_of(q);
+	struct fetch_request request = {.url = q->url,
+	                                .protocols = "http,https",
+	                                .ca_file = p->ca_file,
+	                                .named = q->named,
+	                                .headers = headers,
+	                                .posts = true,
+	                                .body = q->body,
+	                                .connect_seconds = CONNECT_SECONDS,
+	                                .all_seconds = TRANSFER_SECONDS,
+	                                .most = ANSWER_MAX,
+	                                .wipes = true,
+	                                .ctx = &way,
+	                                .more = handle_set};
+	fetch_run(&request, a);
+	fetch_headers_wipe(headers);
 }
 
 static bool body_has(const struct provider_answer *a, const char *text)
@@ -280,22 +207,19 @@ static bool is_busy(const struct provider_answer *a)
 	                             body_has(a, "\"LimitExceededException\"")));
 }
 
-static int result_of(const struct provider_request *q, const struct transfer *t, CURLcode code, const char *words,
-                     char *why)
+static int result_of(const struct provider_request *q, const struct provider_answer *answer,
+                     const struct fetch_answer *a, char *why)
 {
-	long status = t->answer->status;
-	if (t->too_long)
+	if (a->too_long)
 		return provider_fail(q, -EPROTO, why, ": the answer is too long");
-	if (code == CURLE_OPERATION_TIMEDOUT)
+	if (a->code == CURLE_OPERATION_TIMEDOUT)
 		return provider_fail(q, -ETIMEDOUT, why, ": no answer in time");
-	if (code != CURLE_OK && t->fetch.refused)
-		return provider_fail(q, -EHOSTUNREACH, why, ": " FETCH_REFUSED);
-	if (code != CURLE_OK)
-		return provider_fail(q, -EHOSTUNREACH, why, ": %s", words[0] ? words : curl_easy_strerror(code));
-	if (is_busy(t->answer))
-		return provider_fail(q, -EHOSTUNREACH, why, " answered %ld: the provider is busy or away", status);
-	if (status >= 300 && status < 400)
-		return provider_fail(q, -EPROTO, why, " answered %ld, and redirects are not followed", status);
+	if (a->code != CURLE_OK)
+		return provider_fail(q, -EHOSTUNREACH, why, ": %s", a->fault);
+	if (is_busy(answer))
+		return provider_fail(q, -EHOSTUNREACH, why, " answered %ld: the provider is busy or away", a->status);
+	if (a->status >= 300 && a->status < 400)
+		return provider_fail(q, -EPROTO, why, " answered %ld, and redirects are not followed", a->status);
 	return 0;
 }
 
@@ -318,12 +242,12 @@ static void secret_blank(struct buf *b, const char *secret)
 int provider_call(const struct providers *p, const struct provider_request *q, struct provider_answer *ret_answer,
                   char ret_why[PROVIDER_WHY])
 {
-	struct transfer t = {.answer = ret_answer, .fetch.named = q->named};
-	char words[CURL_ERROR_SIZE] = "";
+	struct fetch_answer a = {.body = ret_answer->body};
 	int64_t began_us = clock_mono_us();
 	for (unsigned tries = 1;; tries++) {
-		CURLcode code = try_once(p, q, &t, words);
-		int r = result_of(q, &t, code, words, ret_why);
+		try_once(p, q, &a);
+		*ret_answer = (struct provider_answer){.status = a.status, .body = a.body};
+		int r = result_of(q, ret_answer, &a, ret_why);
 		if (ret_answer->status != 200) {
 			secret_blank(&ret_answer->body, q->secret);
 			secret_blank(&ret_answer->body, q->bearer);

@@ -77,9 +77,8 @@ int provider_fail(const struct provider_request *q, int code, char ret_why[PROVI
 
 /* Appends name=value, encoded, and "&" before it where something stands there. */
 void provider_form_add(struct buf *b, const char *name, struct str value);
-/* Text on the heap that ends with a NUL; wiped and freed. Both accept NULL. */
+/* Text on the heap that ends with a NUL; wiped and freed. Accepts NULL. */
 void provider_wipe(char *text);
-void provider_buf_wipe(struct buf *b);
 
 /* Whether a text can be a token: it becomes a header. */
 bool provider_token_is_good(struct str token);

@@ -699,7 +699,7 @@ static int run(struct server *s)
 	signal(SIGPIPE, SIG_IGN);
 	mallopt(M_MMAP_THRESHOLD, MAP_FROM);
 	signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is handled as a full disk; the process continues */
-	int result = providers_memory_setup();
+	int result = fetch_memory_setup();
 	if (result == 0)
 		result = prepare(s);
 	if (result == 0)
