@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "call/pool.h"
 #include "call/workers.h"
+#include "fetch/fetch.h"
 #include "gate/dispatch.h"
 
 #include <assert.h>
@@ -56,6 +57,7 @@ struct forward {
 	uint64_t key, host_key;
 	struct host_place place;
 	CURL *easy, *ping;
+	struct fetch fetch;
 	struct curl_slist *headers, *connect_to;
 	int64_t begun_us, quiet_us;
 	bool slow;                 /* its host is there, but took too long for this */
@@ -404,9 +406,8 @@ static CURL *easy_new(struct forward *f, struct str target)
 	buf_free(&url);
 	curl_easy_setopt(e, CURLOPT_PRIVATE, f);
 	curl_easy_setopt(e, CURLOPT_CONNECT_TO, f->connect_to);
-	curl_easy_setopt(e, CURLOPT_PROXY, "");
-	curl_easy_setopt(e, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(e, CURLOPT_PROTOCOLS_STR, "https");
+	f->fetch.named = FETCH_BY_OPERATOR;
+	fetch_setup(e, &f->fetch, "https", NULL);
 	curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L);
 	curl_easy_setopt(e, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
 	curl_easy_setopt(e, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_3);
