@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/hints.h"
 #include "cli/names.h"
+#include "fetch/fetch.h"
 
 #include <ctype.h>
 #include <curl/curl.h>
@@ -27,6 +28,7 @@
 
 struct client {
 	CURL *curl;
+	struct fetch fetch;
 	const struct profile *profile;
 	struct buf token;
 	char fault[CURL_ERROR_SIZE];
@@ -74,21 +76,13 @@ static size_t header_take(char *bytes, size_t one, size_t n, void *ctx)
 	return n;
 }
 
-static bool is_loopback(const char *url)
-{
-	static const char *const hosts[] = {"https://127.", "https://localhost", "https://[::1]"};
-	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
-		if (strncmp(url, hosts[i], strlen(hosts[i])) == 0)
-			return true;
-	return false;
-}
-
 int client_open(struct arena *a, const struct profile *p, struct client **ret_client)
 {
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
 		return option_refuse("the HTTP library cannot be used");
 	struct client *c = arena_new_of(a, struct client);
 	c->profile = p;
+	c->fetch.named = FETCH_BY_OPERATOR;
 	c->curl = curl_easy_init();
 	if (!c->curl) {
 		curl_global_cleanup();
@@ -113,25 +107,20 @@ static void options_common(struct client *c, struct transfer *t, const char *url
 	curl_easy_reset(h); /* keeps the connection */
 	c->fault[0] = '\0';
 	curl_easy_setopt(h, CURLOPT_URL, url);
-	curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "https");
+	fetch_setup(h, &c->fetch, "https", c->profile->ca_file);
+	fetch_proxies(h, url);
 	curl_easy_setopt(h, CURLOPT_PATH_AS_IS, 1L);
-	curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(h, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
 	curl_easy_setopt(h, CURLOPT_LOW_SPEED_LIMIT, STALL_BYTES);
 	curl_easy_setopt(h, CURLOPT_LOW_SPEED_TIME, STALL_SECONDS);
 	curl_easy_setopt(h, CURLOPT_MAXREDIRS,
 	                 CHALLENGES_MAX); /* none is followed; challenges of digest count as such */
-	curl_easy_setopt(h, CURLOPT_USERAGENT, "steward/" STEWARD_VERSION);
+	curl_easy_setopt(h, CURLOPT_USERAGENT, FETCH_AGENT);
 	curl_easy_setopt(h, CURLOPT_ERRORBUFFER, c->fault);
 	curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, body_take);
 	curl_easy_setopt(h, CURLOPT_WRITEDATA, t);
 	curl_easy_setopt(h, CURLOPT_HEADERFUNCTION, header_take);
 	curl_easy_setopt(h, CURLOPT_HEADERDATA, t);
-	if (c->profile->ca_file)
-		curl_easy_setopt(h, CURLOPT_CAINFO, c->profile->ca_file);
-	if (is_loopback(url))
-		curl_easy_setopt(h, CURLOPT_PROXY, ""); /* a proxy would use its own loopback, not ours */
 }
 
 static int unreached(const struct client *c, const struct transfer *t, CURLcode code, bool quiet)
@@ -331,8 +320,7 @@ int client_form(struct client *c, struct arena *a, const char *path, const char 
 	char host[HOST_BYTES] = "";
 	options_common(c, &t, arena_printf(a, "%s%s", c->profile->base_url, path).p);
 	gethostname(host, sizeof host - 1);
-	curl_easy_setopt(c->curl, CURLOPT_USERAGENT,
-	                 arena_printf(a, "steward/" STEWARD_VERSION "%s%s", *host ? " on " : "", host).p);
+	curl_easy_setopt(c->curl, CURLOPT_USERAGENT, arena_printf(a, FETCH_AGENT "%s%s", *host ? " on " : "", host).p);
 	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, form);
 	curl_easy_setopt(c->curl, CURLOPT_TIMEOUT_MS, CALL_MS);
 	return transfer_run(c, a, &t, false, ret_answer);

@@ -6,9 +6,9 @@
 #include "base/buf.h"
 #include "base/certs.h"
 #include "base/option.h"
+#include "fetch/fetch.h"
 
 #include <ctype.h>
-#include <curl/curl.h>
 #include <errno.h>
 #include <openssl/evp.h>
 #include <openssl/x509.h>
@@ -17,64 +17,49 @@
 #define PEM_MAX (64u << 10)
 #define SECONDS 10L
 
-static size_t take(char *bytes, size_t one, size_t n, void *ctx)
-{
-	struct buf *b = ctx;
-	if (b->n + n > PEM_MAX)
-		return 0;
-	buf_add(b, bytes, n);
-	return n;
-}
+struct look {
+	const char *url;
+	bool verify;
+};
 
-static bool is_loopback(const char *url)
+static void handle_set(CURL *curl, void *ctx)
 {
-	return str_starts(str_of(url), STR("https://127.")) || str_starts(str_of(url), STR("https://localhost")) ||
-	       str_starts(str_of(url), STR("https://[::1]"));
+	const struct look *l = ctx;
+	fetch_proxies(curl, l->url);
+	if (!l->verify) {
+		curl_easy_setopt(curl, CURLOPT_SSL_VERIFYPEER, 0L);
+		curl_easy_setopt(curl, CURLOPT_SSL_VERIFYHOST, 0L);
+	}
 }
 
 /* One GET without credentials. */
-static CURLcode get(const char *url, bool verify, struct buf *body, long *ret_status, char fault[CURL_ERROR_SIZE])
+static void get(const char *url, bool verify, struct fetch_answer *ret_answer)
 {
-	CURL *h = curl_easy_init();
-	if (!h)
-		return CURLE_FAILED_INIT;
-	curl_easy_setopt(h, CURLOPT_URL, url);
-	curl_easy_setopt(h, CURLOPT_PROTOCOLS_STR, "https");
-	curl_easy_setopt(h, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(h, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	curl_easy_setopt(h, CURLOPT_CONNECTTIMEOUT, SECONDS);
-	curl_easy_setopt(h, CURLOPT_TIMEOUT, 2 * SECONDS);
-	curl_easy_setopt(h, CURLOPT_ERRORBUFFER, fault);
-	curl_easy_setopt(h, CURLOPT_WRITEFUNCTION, take);
-	curl_easy_setopt(h, CURLOPT_WRITEDATA, body);
-	if (!verify) {
-		curl_easy_setopt(h, CURLOPT_SSL_VERIFYPEER, 0L);
-		curl_easy_setopt(h, CURLOPT_SSL_VERIFYHOST, 0L);
-	}
-	if (is_loopback(url))
-		curl_easy_setopt(h, CURLOPT_PROXY, ""); /* a proxy would use its own loopback, not ours */
-	fault[0] = '\0';
-	CURLcode code = curl_easy_perform(h);
-	curl_easy_getinfo(h, CURLINFO_RESPONSE_CODE, ret_status);
-	if (!fault[0])
-		snprintf(fault, CURL_ERROR_SIZE, "%s", curl_easy_strerror(code));
-	curl_easy_cleanup(h);
-	return code;
+	struct look look = {.url = url, .verify = verify};
+	struct fetch_request q = {.url = url,
+	                          .protocols = "https",
+	                          .named = FETCH_BY_OPERATOR,
+	                          .connect_seconds = SECONDS,
+	                          .all_seconds = 2 * SECONDS,
+	                          .most = PEM_MAX,
+	                          .ctx = &look,
+	                          .more = handle_set};
+	fetch_run(&q, ret_answer);
 }
 
 int authority_check(const char *url, enum authority_known *ret_known)
 {
-	char fault[CURL_ERROR_SIZE], whole[300];
-	struct buf body = {0};
-	long status = 0;
+	char whole[300];
+	struct fetch_answer a = {.status = 0};
 	snprintf(whole, sizeof whole, "%s/healthz", url);
-	CURLcode code = get(whole, true, &body, &status, fault);
-	buf_free(&body);
+	get(whole, true, &a);
+	fetch_answer_free(&a);
+	CURLcode code = a.code;
 	if (code == CURLE_OK || code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE) {
 		*ret_known = code == CURLE_OK ? AUTHORITY_KNOWN : AUTHORITY_UNKNOWN;
 		return 0;
 	}
-	option_refuse("%s cannot be reached: %s; is the service running, and is the URL right?", url, fault);
+	option_refuse("%s cannot be reached: %s; is the service running, and is the URL right?", url, a.fault);
 	return -EHOSTUNREACH;
 }
 
@@ -88,18 +73,17 @@ static struct str first_of(struct str pem)
 
 int authority_fetch(struct arena *a, const char *url, struct str *ret_pem)
 {
-	char fault[CURL_ERROR_SIZE];
-	struct buf body = {0};
-	long status = 0;
+	struct fetch_answer answer = {.status = 0};
 	const char *whole = arena_printf(a, "%s/ca", url).p;
-	CURLcode code = get(whole, false, &body, &status, fault);
-	struct str text = arena_dup(a, buf_view(&body));
-	buf_free(&body);
-	if (code != CURLE_OK) {
-		option_refuse("%s cannot be reached: %s; is the service running, and is the URL right?", url, fault);
+	get(whole, false, &answer);
+	struct str text = arena_dup(a, buf_view(&answer.body));
+	fetch_answer_free(&answer);
+	if (answer.code != CURLE_OK) {
+		option_refuse("%s cannot be reached: %s; is the service running, and is the URL right?", url,
+		              answer.fault);
 		return -EHOSTUNREACH;
 	}
-	if (status != 200)
+	if (answer.status != 200)
 		return option_refuse("%s is signed by an authority that neither this machine knows nor the service "
 		                     "names: get its certificate from the service's operator, and give --ca-file FILE",
 		                     url);
