@@ -60,7 +60,8 @@ enum { LISTS_VERSION = 1, LISTS_REL, LISTS_KIND, LISTS_DIMENSIONS, LISTS_CENTERS
 static struct lists *lists_make(const char *version, HeapTuple row, TupleDesc columns)
 {
 	bool null;
-	MemoryContext context = AllocSetContextCreate(TopMemoryContext, "steward vectors", ALLOCSET_SMALL_SIZES);
+	MemoryContext context =
+	        AllocSetContextCreateInternal(TopMemoryContext, "steward vectors", ALLOCSET_SMALL_SIZES);
 	struct lists *l = MemoryContextAllocZero(context, sizeof *l);
 	bytea *bytes = DatumGetByteaPP(heap_getattr(row, LISTS_CENTERS, columns, &null));
 	size_t n = (size_t)DatumGetInt32(heap_getattr(row, LISTS_DIMENSIONS, columns, &null));
@@ -105,7 +106,7 @@ static void kept_put(struct lists *l, int place)
 	kept[0] = l;
 }
 
-static const struct lists *lists_of(const text *version)
+static const struct lists *lists_of(text *version)
 {
 	char name[VERSION_BYTES];
 	size_t n = VARSIZE_ANY_EXHDR(version);

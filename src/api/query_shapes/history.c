@@ -29,9 +29,9 @@
 #define COLLECT_JOB "shapes_collect"
 #define COLLECT_MS 300000
 #define FINE_MS 600000
-#define HOUR_MS 3600000
+#define HOUR_MS 3600000LL
 #define FINE_KEPT_MS (3 * HOUR_MS)
-#define KEPT_MS (7 * 24 * (int64_t)HOUR_MS)
+#define KEPT_MS (7 * 24 * HOUR_MS)
 #define PERIOD_SHAPES 100 /* of a period, on all nodes: those that took longest */
 #define LAST_SHAPES 500   /* of a node: those that were seen last */
 #define SLOW_US 90000     /* the least threshold, and the error of a bucket */

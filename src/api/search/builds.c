@@ -312,7 +312,7 @@ static int build_step(struct job_run *r)
 	const json_t *staged = staged_of(&w);
 	const json_t *made = json_object_get(doc_json(r->arena, r->job.args), "made");
 	/* One that nobody wants any more is not begun; one that was begun goes on to its end. */
-	if ((!staged || json_flag(w.body, "deleting")) && !r->job.progress.n)
+	if ((!staged || json_flag(w.body, "deleting")) && !made)
 		return JOB_DONE;
 	if (staged && is_waiting(staged))
 		return build_begin(r, staged);
