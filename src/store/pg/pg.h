@@ -239,10 +239,11 @@
 	X(JOBS_SETTLE, "UPDATE job SET host = $1 WHERE host = '' AND subject <> kind AND (kind LIKE 'backup\\_%'"      \
 	               " OR right(subject, 24) IN (SELECT value FROM ref WHERE kind = '" REF_HOST "')"                 \
 	               " OR left(subject, 24) IN (SELECT value FROM ref WHERE kind = '" REF_HOST "'))")                \
-	X(JOBS_PUT_BACK, "UPDATE job SET created_ms = least(created_ms, $1),"                                          \
-	                 " due_ms = greatest($1, due_ms - CASE WHEN $3 > 0 THEN $3 ELSE created_ms - $1 END)"          \
-	                 " WHERE state = 'queued' AND due_ms > $1 AND (due_ms < $2 OR created_ms > $1)"                \
-	                 " AND host IN ('', $4)")                                                                      \
+	X(JOBS_PUT_BACK,                                                                                               \
+	  "UPDATE job SET created_ms = least(created_ms, $1),"                                                         \
+	  " due_ms = greatest($1, due_ms - CASE WHEN $3::bigint > 0 THEN $3::bigint ELSE created_ms - $1 END)"         \
+	  " WHERE state = 'queued' AND due_ms > $1 AND (due_ms < $2 OR created_ms > $1)"                               \
+	  " AND host IN ('', $4)")                                                                                     \
 	X(JOBS_FORGET, "DELETE FROM job WHERE state = 'failed' AND updated_ms < $1")                                   \
 	X(JOBS_RECOVER, "UPDATE job SET state = 'queued', lease_owner = NULL, lease_until_ms = 0, fence = fence + 1"   \
 	                " WHERE state = 'running' AND (lease_owner = $1 OR NOT EXISTS"                                 \

@@ -55,7 +55,7 @@ static void test_origin(void)
 	CHECK(site_of("same-origin", 1) == FETCH_SAME_ORIGIN);
 	CHECK(site_of("same-origin", 2) == FETCH_OTHER);
 	CHECK(site_of("same-site", 1) == FETCH_OTHER && site_of("cross-site", 1) == FETCH_OTHER);
-	CHECK(site_of("none", 1) == FETCH_OTHER && site_of("", 1) == FETCH_OTHER);
+	CHECK(site_of("none", 1) == FETCH_PERSON && site_of("none", 2) == FETCH_OTHER && site_of("", 1) == FETCH_OTHER);
 	CHECK(site_of("Same-Origin", 1) == FETCH_OTHER && site_of("same-origin ", 1) == FETCH_OTHER);
 }
 
