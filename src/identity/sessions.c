@@ -219,13 +219,14 @@ struct touch {
 	struct write write;
 	struct arena *arena;
 	struct id id;
+	int64_t at_ms; /* of the use: the write may wait */
 };
 
 static int touch_run(struct tx *tx, void *ctx)
 {
 	struct touch *t = ctx;
 	/* It may have ended meanwhile. */
-	return tx_set_field(tx, t->arena, "user_session", id_str(&t->id), "usedAt", json_time(clock_now_ms()));
+	return tx_set_field(tx, t->arena, "user_session", id_str(&t->id), "usedAt", json_time(t->at_ms));
 }
 
 static void touch_done(void *ctx, int result)
@@ -237,10 +238,12 @@ static void touch_done(void *ctx, int result)
 
 static void session_touch(struct service *s, const struct session *session)
 {
-	if (clock_now_ms() - session->used_ms < TOUCH_MS)
+	int64_t now = clock_now_ms();
+	if (now - session->used_ms < TOUCH_MS)
 		return;
 	struct touch *t = must_calloc(1, sizeof *t);
 	t->arena = arena_new();
+	t->at_ms = now;
 	str_copy(session->id, t->id.z, sizeof t->id.z);
 	t->write =
 	        (struct write){.run = touch_run, .done = touch_done, .ctx = t, .item.key = fair_key(session->user_id)};

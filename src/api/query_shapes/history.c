@@ -31,11 +31,11 @@
 #define FINE_MS 600000
 #define HOUR_MS 3600000LL
 #define FINE_KEPT_MS (3 * HOUR_MS)
-#define KEPT_MS (7 * 24 * HOUR_MS)
-#define PERIOD_SHAPES 100 /* of a period, on all nodes: those that took longest */
-#define LAST_SHAPES 500   /* of a node: those that were seen last */
-#define SLOW_US 90000     /* the least threshold, and the error of a bucket */
-#define KNOWN_SHAPES 400  /* of a cluster */
+#define KEPT_MS (168 * HOUR_MS) /* a week */
+#define PERIOD_SHAPES 100       /* of a period, on all nodes: those that took longest */
+#define LAST_SHAPES 500         /* of a node: those that were seen last */
+#define SLOW_US 90000           /* the least threshold, and the error of a bucket */
+#define KNOWN_SHAPES 400        /* of a cluster */
 
 /* --- what is new */
 
