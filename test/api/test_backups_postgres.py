@@ -61,6 +61,11 @@ class World:
 		where = self.backup(name, '/snapshots?pointInTimeUtcSeconds=%d' % at)
 		until(lambda: ok(self.server.get(where))['results'], SECONDS, 'what was done in the archive', 0.5)
 
+	def settled(self, name):
+		"""Waits for the snapshots that are being taken, also for the one that a restore begins."""
+		where = self.backup(name, '/snapshots')
+		until(lambda: all(s['status'] == 'completed' for s in ok(self.server.get(where))['results']), SECONDS, 'they', 0.5)
+
 	def restore(self, name, target=None, **body):
 		job = ok(self.server.post(self.backup(name, '/restoreJobs'), json={'targetClusterName': target or name, 'targetGroupId': self.group, **body}))
 		where = self.backup(name, '/restoreJobs/' + job['id'])
@@ -120,9 +125,26 @@ def test_snapshots_moments_and_downloads(world):
 	with tarfile.open(fileobj=io.BytesIO(answer.content)) as tar:
 		assert {'PG_VERSION', 'backup_label', 'backup_manifest'} <= {n.lstrip('./') for n in tar.getnames()}
 	# A standby's copy begins with an older checkpoint than the archive of what came by a restore: that is nothing to warn of.
-	until(lambda: all(s['status'] == 'completed' for s in ok(world.server.get(world.backup(name, '/snapshots')))['results']), SECONDS, 'they', 0.5)
+	world.settled(name)
 	world.take(name)
 	assert 'not in the archive' not in world.server.stderr
+	world.delete(name)
+
+
+def test_a_moment_of_standing_still_outlives_a_restore(world):
+	"""Nothing was written after it, so that no mark of the log tells of it: what was offered is offered after the restore, too."""
+	name = world.create(pitEnabled=True)
+	world.sql(name, 'create table t (i int); insert into t select generate_series(1, 10)')
+	world.take(name)
+	time.sleep(8)  # what a snapshot leaves in the log is over
+	then = now()
+	world.reachable(name, then)
+	world.restore(name, deliveryType='pointInTime', pointInTimeUTCSeconds=then)
+	world.sql(name, 'delete from t')
+	world.reachable(name, then)
+	world.restore(name, deliveryType='pointInTime', pointInTimeUTCSeconds=then)
+	assert world.sql(name, 'select count(*) from t') == '10'
+	world.settled(name)
 	world.delete(name)
 
 

@@ -31,6 +31,7 @@
 #define PUT_BACK_MS 200    /* a clock that is only made slower differs by less between two looks */
 #define FAR_MS 600000      /* for longer nobody waits until the clock is where it was */
 #define AWAY_MS 3000       /* until a repository that failed is tried again */
+#define FORMER_MS 60000    /* for longer the end of an archive that was left is not waited for */
 #define OFF_MS 5000        /* between two looks at one that is not archived */
 #define EMPTY_MS 60000     /* and at one that has left nothing */
 #define MARKS_PUT_MS 2000  /* between two puts of the index's hour */
@@ -181,10 +182,17 @@ static int marks_put(struct pg_cluster *c, struct pg_archive *a, struct pg_archi
 	return r;
 }
 
+/* How long the log has stood still behind the newest mark is put once a minute. */
+static bool stood_still(const struct pg_archive_set *s)
+{
+	return s->marks.count && s->marks.list[s->marks.count - 1].still_ms;
+}
+
 /* When it is time, or its hour is over. */
 int pg_archive_index(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, bool now)
 {
-	bool due = s->marks_due && (now || pg_mono_ms() - s->marks_put_ms >= MARKS_PUT_MS);
+	bool due =
+	        now ? s->marks_due || stood_still(s) : s->marks_due && pg_mono_ms() - s->marks_put_ms >= MARKS_PUT_MS;
 	int r = due ? marks_put(c, a, s) : 0;
 	return r < 0 || !s->index_due ? r : index_put(c, a, s);
 }
@@ -227,8 +235,7 @@ static int mark_add(struct pg_cluster *c, struct pg_archive *a, struct pg_archiv
 	int64_t hour = m->to_ms / PG_HOUR_MS;
 	int r = 0;
 	if (hour != s->hour) {
-		bool unsaved = s->marks.count && s->marks.list[s->marks.count - 1].still_ms;
-		r = s->marks_due || unsaved ? marks_put(c, a, s) : 0;
+		r = s->marks_due || stood_still(s) ? marks_put(c, a, s) : 0;
 		if (r < 0)
 			return r;
 		s->marks.count = 0;
@@ -237,7 +244,7 @@ static int mark_add(struct pg_cluster *c, struct pg_archive *a, struct pg_archiv
 		s->index_due = true;
 	}
 	/* How long the log stood still is known here alone so far: with the new mark that is put at once. */
-	if (s->marks.count && s->marks.list[s->marks.count - 1].still_ms)
+	if (stood_still(s))
 		s->marks_put_ms = 0;
 	pg_marks_add(&s->marks, m);
 	s->marks_due = true;
@@ -790,6 +797,21 @@ static void set_view(struct pg_cluster *c, struct pg_archive *a, const struct pg
 	}
 }
 
+/* What only we know of the archive that a restore has ended: for how long its log stood still. Moments of that time were
+ * offered, and are to be had from it later, too. A repository that is away is waited for, but not for ever: the log of
+ * the new data has to be stored. */
+static bool former_store(struct pg_cluster *c, struct pg_archive *a)
+{
+	int r = repository_get(c->engine->repositories, a->region, a->group, &a->repository);
+	for (size_t i = 0; i < a->set_count && r == 0; i++)
+		r = a->sets[i]->loaded ? pg_archive_index(c, a, a->sets[i], true) : 0;
+	if (r < 0)
+		why_set(a, "the repository does not take how long the log stood still", r);
+	repository_put(a->repository);
+	a->repository = NULL;
+	return r == 0 || clock_now_ms() - a->away_ms >= FORMER_MS;
+}
+
 /* What there is to do, copied; false: nothing. */
 static bool cluster_view(struct pg_cluster *c, struct pg_archive *a, bool *ret_paused)
 {
@@ -797,6 +819,8 @@ static bool cluster_view(struct pg_cluster *c, struct pg_archive *a, bool *ret_p
 	bool on = pg_archives(c) && !c->destroying && !c->gone && !c->upgrading && !pg_crypt_is_shut(c);
 	bool changed = strcmp(a->incarnation, c->backup.incarnation) != 0 || strcmp(a->region, c->backup.region) != 0;
 	pthread_mutex_unlock(&c->lock);
+	if (a->on && (changed || !on) && !former_store(c, a))
+		return false;
 	if (!on) {
 		a->on = false;
 		return false;
