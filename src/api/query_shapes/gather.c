@@ -25,8 +25,11 @@ static int by_time(const void *a, const void *b)
 
 void shapes_sort(struct shapes *s)
 {
-	for (size_t i = 0; i < s->count; i++)
-		sha256_hex(str_of(s->list[i].of.fingerprint), s->list[i].hash);
+	char hash[sizeof s->list->hash];
+	for (size_t i = 0; i < s->count; i++) {
+		sha256_hex(str_of(s->list[i].of.fingerprint), hash);
+		memcpy(s->list[i].hash, hash, sizeof hash);
+	}
 	if (s->count)
 		qsort(s->list, s->count, sizeof *s->list, by_time);
 }
