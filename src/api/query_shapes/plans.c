@@ -148,7 +148,7 @@ static int note_run(struct tx *tx, void *ctx)
 	const struct noting *w = ctx;
 	struct cluster cluster;
 	struct doc d;
-	json_t *kept;
+	json_t *kept = NULL;
 	int r = cluster_get(tx, w->arena, w->cluster_id, &cluster);
 	r = r < 0 ? r : load(tx, w->arena, w->cluster_id, &d, &kept);
 	if (r < 0)
@@ -236,7 +236,7 @@ static int plans_get(struct call *c)
 {
 	struct cluster cluster;
 	struct doc d;
-	json_t *kept;
+	json_t *kept = NULL;
 	int r = cluster_load(c, &cluster);
 	r = r < 0 ? r : load(c->tx, c->arena, cluster.doc.id, &d, &kept);
 	if (r < 0)
