@@ -1,4 +1,5 @@
-/* The search screen on real PostgreSQL: an index is made, watched, tried, changed and deleted; refusals stand at the definition. */
+/* The search screen on real PostgreSQL: an index of words, and one of vectors, is made, watched, tried, changed and
+ * deleted; refusals stand at the field. */
 import assert from 'node:assert/strict';
 import {existsSync, readdirSync} from 'node:fs';
 import {after, test} from 'node:test';
@@ -30,7 +31,7 @@ else {
 		const page = await newPage(server);
 		await signIn(page);
 		await until('the tables', async () => {
-			const a = await sql(page, "create table if not exists articles(title text, body text); delete from articles; insert into articles values ('amber \\ road', 'it''s red'), ('cedar', 'green')");
+			const a = await sql(page, "create table if not exists articles(title text, body text); delete from articles; insert into articles values ('amber \\ road', 'it''s red'), ('cedar', 'green'); create table if not exists pictures(id int, tag text, seen real[]); delete from pictures; insert into pictures select n, case when n % 2 = 0 then 'even' else 'odd' end, array[n, 1, 0]::real[] from generate_series(1, 40) n");
 			return a.status === 200 && !a.body.error;
 		});
 		await page.close();
@@ -79,6 +80,75 @@ else {
 			return page.getByText(/it's red/).isVisible();
 		});
 		await row.getByRole('button', {name: 'What to do with main'}).click();
+		await page.getByRole('menuitem', {name: 'Delete'}).click();
+		await button(dialog(page), 'Delete').click();
+		await page.getByText('No search index yet').waitFor({timeout: 3 * LONG});
+	});
+
+	/* Of numbers: cosine and Euclidean distance put the same row first, and others next. */
+	check(server, 'an index of vectors is made, tried, changed and deleted', async ({page}) => {
+		const first = () => page.locator('.sql-rows tbody tr td:nth-child(2)').first();
+		const find = async shown => {
+			await button(page, 'Search').click();
+			await first().getByText(shown).waitFor();
+		};
+		await signIn(page, place);
+		await button(page, 'New search index').click();
+		await button(dialog(page), 'Nearest vectors').click();
+		await dialog(page).getByLabel('Name', {exact: true}).fill('meaning');
+		await dialog(page).getByLabel('Table').fill('pictures');
+		const column = page.getByLabel('Column of the vectors'), filters = page.getByLabel(/^Columns to filter by/);
+		await column.fill('nothing');
+		assert.ok(await button(dialog(page), 'Make it').isDisabled(), 'how many numbers a vector has must be said');
+		await dialog(page).getByLabel('Dimensions').fill('3');
+		await filters.fill('tag, nowhere');
+		await button(dialog(page), 'Make it').click();
+		await dialog(page).locator('.field', {has: column}).locator('.fault').waitFor();
+		await axe(page);
+		await column.fill('seen');
+		await button(dialog(page), 'Make it').click();
+		await dialog(page).locator('.field', {has: filters}).locator('.fault').waitFor();
+		assert.equal((await indexes()).length, 0);
+		await filters.fill('tag');
+		await button(dialog(page), 'Make it').click();
+		const row = page.getByRole('row', {name: /meaning/});
+		await row.getByText('Ready').waitFor({timeout: 3 * LONG});
+		await row.getByText('Nearest vectors').waitFor();
+		await page.getByLabel('Database user').fill('ada');
+		await page.getByLabel('Password').fill(PASSWORD);
+		await find(/"id": ?1,/); // the vector of the first row is there to begin with
+		assert.doesNotMatch(await page.locator('.sql-rows').innerText(), /"seen"/, 'the vectors themselves are not shown');
+		await page.getByLabel('Vector', {exact: true}).fill('[7, 1, 0]');
+		await find(/"id": ?7,/);
+		await page.getByLabel(/^Filter/).fill('{"tag": "even"}');
+		await find(/"id": ?8,/); // the angle to 8 is less than that to 6
+		await picture(page, 'search-vectors');
+		await axe(page);
+		await page.getByLabel(/^Filter/).fill('{"tag": ');
+		await button(page, 'Search').click();
+		await page.getByText(/This is no JSON/).waitFor();
+		await page.getByLabel(/^Filter/).fill('');
+		await page.getByLabel('Vector', {exact: true}).fill('seven');
+		await button(page, 'Search').click();
+		await page.locator('.fault', {hasText: 'Write numbers with commas'}).waitFor();
+		await page.getByLabel('Vector', {exact: true}).fill('1, 2');
+		await button(page, 'Search').click();
+		await page.getByText(/must have 3 numbers/).waitFor();
+		assert.doesNotMatch(await page.locator('main').innerText(), /vectorSearch|dotProduct|[A-Z]+_[A-Z]/, 'no text is a code');
+		await row.getByRole('button', {name: 'What to do with meaning'}).click();
+		await page.getByRole('menuitem', {name: 'Change'}).click();
+		assert.equal(await column.inputValue(), 'seen');
+		assert.equal(await filters.inputValue(), 'tag');
+		await dialog(page).getByLabel('Near by').selectOption({label: 'Euclidean distance'});
+		await button(dialog(page), 'Change').click();
+		await until('the new definition', async () => (await indexes())[0].statusDetail[0].mainIndex?.definitionVersion.version === 1, 3 * LONG);
+		await page.getByLabel('Vector', {exact: true}).fill('9, 1, 0');
+		await until('it is found by distance', async () => {
+			await button(page, 'Search').click();
+			await page.getByText(/^Took/).waitFor();
+			return (await page.locator('.sql-rows tbody tr td').first().innerText()) === '1' && /"id": ?9,/.test(await first().innerText());
+		});
+		await row.getByRole('button', {name: 'What to do with meaning'}).click();
 		await page.getByRole('menuitem', {name: 'Delete'}).click();
 		await button(dialog(page), 'Delete').click();
 		await page.getByText('No search index yet').waitFor({timeout: 3 * LONG});
