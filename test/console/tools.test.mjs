@@ -60,6 +60,25 @@ check(server, 'plots: one legend, one crosshair, the figures of the answers, and
 	await picture(page, 'metrics-table');
 }, {timeout: 360000});
 
+/* What a cluster of two minutes has: its only value stands in minutes, not in years. */
+check(server, 'a plot with one value', async ({page}) => {
+	await have();
+	await page.addInitScript(() => {
+		globalThis.drawn = [];
+		const before = CanvasRenderingContext2D.prototype.fillText;
+		CanvasRenderingContext2D.prototype.fillText = function fillText(...all) {
+			globalThis.drawn.push(all[0]);
+			return before.apply(this, all);
+		};
+	});
+	const at = new Date(Date.now() - 60000).toISOString();
+	await page.route('**/measurements*', r => r.fulfill({json: {measurements: new URL(r.request().url()).searchParams.getAll('m').map(name =>
+		({name, units: 'SCALAR', dataPoints: [{timestamp: at, value: 1}]}))}}));
+	await signIn(page, `${cluster}/metrics`);
+	await until('the axes', () => page.evaluate(() => globalThis.drawn.filter(t => /^\d\d:\d\d/.test(t)).length > 4));
+	assert.deepEqual(await page.evaluate(() => globalThis.drawn.filter(t => /\b[A-Z][a-z]{2}\b/.test(t))), []);
+});
+
 check(server, 'small lines on the overview and the summary', async ({page}) => {
 	await have();
 	await signIn(page, project);

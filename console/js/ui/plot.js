@@ -76,7 +76,7 @@ export function Plot({title = '', series, unit, height = 150, bars, together}) {
 				return;
 			const css = getComputedStyle(document.documentElement), colour = name => css.getPropertyValue(name).trim();
 			const axis = {stroke: colour('--text-3'), grid: {stroke: colour('--line'), width: 1}, ticks: {show: false}, font: '11px system-ui, sans-serif'};
-			const alone = bars ? 3 * 86400 : 600; // seconds on each side of the only value
+			const alone = bars ? 3 * 86400 : 600; // seconds on each side of the only value: left to itself, uPlot shows years
 			plot.current = new UPlot({
 				width, height, cursor: {y: false, ...together && {sync: {key: together, setSeries: false}}}, legend: {show: series.length > 1 && !together},
 				hooks: together ? {setCursor: [u => setAt(u.cursor.idx ?? null)]} : {}, padding: [8, 8, 0, 0],
@@ -84,7 +84,7 @@ export function Plot({title = '', series, unit, height = 150, bars, together}) {
 					fill: series.length === 1 ? `${colour(COLOURS[0])}22` : undefined, points: {show: s.points.length < 3},
 					paths: bars ? UPlot.paths.bars({size: [0.7, 40]}) : undefined, value: (u, v) => valueText(v, unit)}))],
 				axes: [{...axis, size: 28, values: (u, list, i, space, step) => list.map(clock(step))}, {...axis, size: 62, values: (u, list) => list.map(v => unit === 'bytes' ? bytes(v) : unit === 'ms' ? duration(v / 1000) : number(v, 2))}],
-				scales: {x: {range: (u, first, last) => first === last ? [first - alone, last + alone] : [first, last]}, y: {range: (u, least, most) => [Math.min(0, least ?? 0), (most ?? 1) * 1.1 || (unit === 'bytes' ? 1000 : 1)]}}
+				scales: {x: {range: (u, first, last) => u.data[0].length === 1 ? [u.data[0][0] - alone, u.data[0][0] + alone] : [first, last]}, y: {range: (u, least, most) => [Math.min(0, least ?? 0), (most ?? 1) * 1.1 || (unit === 'bytes' ? 1000 : 1)]}}
 			}, data, box.current);
 		});
 		return () => {
