@@ -109,6 +109,28 @@ check(server, 'a slow query is told in words, with its plan', async ({page}) => 
 	await picture(page, 'slow');
 });
 
+check(server, 'the plans of a shape are told as they changed, and a node without activity says so', async ({page}) => {
+	await have();
+	const now = '  Seq Scan on public.orders\n', before = 'Aggregate\n  Index Scan using orders_customer on public.orders\n';
+	await page.route('**/queryShapeInsights/*:plans', r => r.fulfill({json: {plans: [{plan: before, firstUsed: '2026-11-01T08:00:00Z', lastUsed: '2026-11-17T08:00:00Z', count: 12, avgMillis: 130.5, maxMillis: 400},
+		{plan: `Aggregate\n${now}`, firstUsed: '2026-11-17T09:00:00Z', lastUsed: '2026-11-18T09:00:00Z', count: 3, avgMillis: 1500, maxMillis: 2100}]}}));
+	await signIn(page, `${cluster}/queries?period=all`);
+	await page.locator('main tbody tr').first().getByRole('button').click();
+	const plans = dialog(page).getByRole('table', {name: 'Plans over time'});
+	await plans.getByText('Index Scan using orders_customer on public.orders').waitFor();
+	const rows = await plans.locator('tbody tr').allInnerTexts();
+	assert.match(rows[0], /Seq Scan on public\.orders/, 'the plan that was used last stands first');
+	assert.match(rows[0], /\b3\b[^]*1\.5 s/);
+	await axe(page);
+	await picture(page, 'plans');
+	page.allow(/status of 501/);
+	for (const view of ['', '?view=vacuum']) {
+		await page.goto(`${cluster}/activity${view}`);
+		await page.getByText('The simulated engine has no sessions and no vacuum.').waitFor();
+	}
+	await axe(page);
+});
+
 check(server, 'logs are read, searched and followed', async ({page}) => {
 	await have();
 	const lines = [{timestamp: '2026-11-18 12:00:00.000 UTC', error_severity: 'LOG', message: 'checkpoint starting: time'},

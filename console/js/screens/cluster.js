@@ -13,6 +13,7 @@ import {ScaleDialog, PauseDialog, MovePrimaryDialog, UpgradeDialog, DeleteDialog
 const w = words('cluster');
 const TABS = {
 	metrics: () => import('./parts/metrics.js'),
+	activity: () => import('./parts/activity.js'),
 	queries: () => import('./parts/queries.js'),
 	advice: () => import('./parts/advice.js'),
 	search: () => import('./parts/search.js'),
@@ -23,7 +24,7 @@ const TABS = {
 };
 /* What the actions and the tabs call: for those who may not, they are not there, or say which role is missing. */
 const OPS = {pause: 'updateCluster', move: 'restartPrimaries', upgrade: 'updateCluster', protect: 'updateCluster', delete: 'deleteCluster'};
-const READS = {metrics: 'getProcessMeasurements', queries: 'listQueryShapeSummaries', advice: 'listClusterSuggestedIndexes', search: 'listClusterSearchIndexes',
+const READS = {metrics: 'getProcessMeasurements', activity: 'listSlowQueryLogs', queries: 'listQueryShapeSummaries', advice: 'listClusterSuggestedIndexes', search: 'listClusterSearchIndexes',
 	backups: 'listBackupSnapshots', logs: 'downloadClusterLog', events: 'listGroupEvents'};
 const DIALOGS = {scale: ScaleDialog, pause: PauseDialog, move: MovePrimaryDialog, upgrade: UpgradeDialog, delete: DeleteDialog,
 	protect: ProtectDialog};

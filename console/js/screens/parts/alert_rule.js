@@ -6,7 +6,7 @@ import {roleNames} from './roles.js';
 const w = words('rule');
 /* What most rules are about. Others can be made with the operation's own form. */
 const METRICS = {DISK_PARTITION_SPACE_USED_DATA: ['RAW', 90], CONNECTIONS_PERCENT: ['RAW', 80], NORMALIZED_SYSTEM_CPU_USER: ['RAW', 90],
-	SYSTEM_MEMORY_PERCENT_USED: ['RAW', 90], OPLOG_SLAVE_LAG_MASTER_TIME: ['SECONDS', 60]};
+	SYSTEM_MEMORY_PERCENT_USED: ['RAW', 90], GLOBAL_LOCK_PERCENTAGE: ['RAW', 50], OPLOG_SLAVE_LAG_MASTER_TIME: ['SECONDS', 60]};
 const EVENTS = ['HOST_DOWN', 'NO_PRIMARY', 'PRIMARY_ELECTED', 'HOST_NOT_ENOUGH_DISK_SPACE', 'CPS_SNAPSHOT_FAILED', 'CPS_RESTORE_FAILED'];
 const isMetric = what => what in METRICS;
 const whatOf = r => r?.metricThreshold?.metricName ?? r?.eventTypeName;

@@ -1,5 +1,5 @@
 /* What queries cost: their shapes, and the slow ones as the servers' logs have them. */
-import {html, call, useLoad, useQuery, setQuery, Segments, Table, Card, Empty, Fault, Dialog, Facts, Button, Time, ConfirmDanger, useState, say,
+import {html, call, get, pathOf, time, useLoad, useQuery, setQuery, Segments, Table, Card, Empty, Fault, Dialog, Facts, Button, Time, ConfirmDanger, useState, say,
 	words, once, number, duration, bytes} from './kit.js';
 import {nodeName} from './clusters.js';
 
@@ -16,33 +16,62 @@ const SHAPES = once(() => [
 	{key: 'p99', label: w('p99'), width: '10%', wide: true, value: s => s.p99ExecMicros, cell: s => ms(s.p99ExecMicros / 1000)}
 ]);
 
-function Shapes({groupId, name}) {
-	const [hash] = useQuery('shape'), [refuse, setRefuse] = useState(false);
-	const {data, error, reload} = useLoad(async () => {
-		const [all, rejected] = await Promise.all([call('listQueryShapeSummaries', {groupId, clusterName: name}),
-			call('listClusterQueryShapes', {groupId, clusterName: name}).catch(() => ({results: []}))]);
-		const no = new Set((rejected.results ?? []).filter(s => s.status === 'REJECTED').map(s => s.queryShapeHash));
-		return (all.summaries ?? []).filter(s => !s.systemQuery).map(s => ({...s, rejected: no.has(s.queryShapeHash)}));
-	}, [groupId, name], {key: `shapes ${groupId} ${name}`});
-	const open = data?.find(s => s.queryShapeHash === hash), close = () => setQuery({shape: ''});
+const HOUR = 3600e3, PERIODS = {hour: HOUR, day: 24 * HOUR, week: 168 * HOUR, all: 0};
+
+/* The shapes of a period, and of which time their figures truly are. */
+async function load(groupId, clusterName, period) {
+	const since = PERIODS[period] ? {since: Date.now() - PERIODS[period]} : {};
+	const [{body, headers}, rejected] = await Promise.all([call('listQueryShapeSummaries', {groupId, clusterName}, {query: since, whole: true}),
+		call('listClusterQueryShapes', {groupId, clusterName}).catch(() => ({results: []}))]);
+	const no = new Set((rejected.results ?? []).filter(s => s.status === 'REJECTED').map(s => s.queryShapeHash));
+	return {from: headers.get('x-steward-since'), list: (body.summaries ?? []).filter(s => !s.systemQuery).map(s => ({...s, rejected: no.has(s.queryShapeHash)}))};
+}
+
+const PLANS = once(() => [
+	{key: 'plan', label: w('plan'), main: true, value: p => p.plan, cell: p => html`<code class="mono outline">${p.plan}</code>`},
+	{key: 'last', label: w('lastUsed'), width: '18%', value: p => p.lastUsed, cell: p => html`<${Time} at=${p.lastUsed} kind="full" />`},
+	{key: 'first', label: w('firstUsed'), width: '18%', wide: true, value: p => p.firstUsed, cell: p => html`<${Time} at=${p.firstUsed} kind="full" />`},
+	{key: 'count', label: w('slowCount'), width: '10%', value: p => p.count, cell: p => number(p.count)},
+	{key: 'mean', label: w('mean'), width: '11%', value: p => p.avgMillis, cell: p => ms(p.avgMillis)},
+	{key: 'most', label: w('longest'), width: '11%', wide: true, value: p => p.maxMillis, cell: p => ms(p.maxMillis)}
+]);
+
+/* How queries of a shape were executed when they were slow: a plan that is not used any more tells when that began. */
+function Plans({groupId, name, hash}) {
+	const path = pathOf('getQueryShapeDetails', {groupId, clusterName: name, queryShapeHash: hash}).replace(/\/details$/, ':plans');
+	const {data, error, reload} = useLoad(signal => get(path, {signal}), [path]);
+	return html`<section aria-label=${w('plans')}><h3>${w('plans')}</h3><p class="dim">${w('plansText')}</p><${Fault} error=${error} retry=${reload} />
+		${(data || !error) && html`<${Table} class="mini" label=${w('plans')} columns=${PLANS()} rows=${data?.plans} keyOf=${p => p.plan} sort=${['last', -1]}
+			empty=${html`<p class="calm">${w('noPlans')}</p>`} />`}</section>`;
+}
+
+function ShapeDialog({groupId, name, shape, onClose, onTurn}) {
+	const [refuse, setRefuse] = useState(false);
+	const text = shape.queryShape || shape.queryShapeHash;
+	if (refuse)
+		return html`<${ConfirmDanger} title=${w('rejectTitle')} text=${w('rejectText')} action=${w('reject')} onConfirm=${() => onTurn('REJECTED')} onClose=${() => setRefuse(false)} />`;
+	return html`<${Dialog} kind="wide" title=${w('shape')} onClose=${onClose}><pre class="raw mono" tabindex="0" aria-label=${w('query')}>${text}</pre>
+		<${Facts} items=${[[w('table'), shape.namespace], [w('count'), number(shape.execCount)], [w('total'), ms(shape.totalWorkingMillis)],
+			[w('mean'), ms(shape.avgWorkingMillis)], ['p50', ms(shape.p50ExecMicros / 1000)], ['p90', ms(shape.p90ExecMicros / 1000)],
+			['p99', ms(shape.p99ExecMicros / 1000)], [w('rows'), number(shape.docsReturned)], [w('read'), bytes(shape.bytesRead)]]} />
+		<${Plans} groupId=${groupId} name=${name} hash=${shape.queryShapeHash} />
+		<div class="acts">${shape.rejected ? html`<${Button} op="updateClusterQueryShape" onClick=${() => onTurn('UNREJECTED')}>${w('allow')}<//>` :
+			html`<${Button} op="updateClusterQueryShape" kind="danger" onClick=${() => setRefuse(true)}>${w('reject')}<//>`}</div><//>`;
+}
+
+function Shapes({groupId, name, period}) {
+	const [hash] = useQuery('shape');
+	const {data, error, reload} = useLoad(() => load(groupId, name, period), [groupId, name, period], {key: `shapes ${groupId} ${name} ${period}`});
+	const open = data?.list.find(s => s.queryShapeHash === hash);
 	const turn = async status => {
 		await call('updateClusterQueryShape', {groupId, clusterName: name, queryShapeHash: open.queryShapeHash}, {body: {status}});
 		say(w(status === 'REJECTED' ? 'rejected' : 'allowed'));
 		reload();
 	};
-	return html`<${Fault} error=${error} retry=${reload} /><${Card} flush title=${w('shapes')} note=${w('shapesText')}>
-		<${Table} label=${w('shapes')} columns=${SHAPES()} rows=${data ?? (error && [])} keyOf=${s => s.queryShapeHash} sort=${['total', -1]}
-			onOpen=${s => setQuery({shape: s.queryShapeHash})} empty=${!error && html`<${Empty} title=${w('noShapes')} text=${w('noShapesText')} />`} /><//>
-		${open && !refuse && html`<${Dialog} kind="wide" title=${w('shape')} onClose=${close}><pre class="raw mono" tabindex="0"
-			aria-label=${w('query')}>${open.queryShape || open.queryShapeHash}</pre>
-			<${Facts} items=${[[w('table'), open.namespace], [w('count'), number(open.execCount)], [w('total'), ms(open.totalWorkingMillis)],
-				[w('mean'), ms(open.avgWorkingMillis)], ['p50', ms(open.p50ExecMicros / 1000)],
-				['p90', ms(open.p90ExecMicros / 1000)], ['p99', ms(open.p99ExecMicros / 1000)], [w('rows'), number(open.docsReturned)],
-					[w('read'), bytes(open.bytesRead)]]} />
-			<div class="acts">${open.rejected ? html`<${Button} op="updateClusterQueryShape" onClick=${() => turn('UNREJECTED')}>${w('allow')}<//>` :
-				html`<${Button} op="updateClusterQueryShape" kind="danger" onClick=${() => setRefuse(true)}>${w('reject')}<//>`}</div><//>`}
-		${open && refuse && html`<${ConfirmDanger} title=${w('rejectTitle')} text=${w('rejectText')} action=${w('reject')}
-			onConfirm=${() => turn('REJECTED')} onClose=${() => setRefuse(false)} />`}`;
+	return html`<${Fault} error=${error} retry=${reload} /><${Card} flush title=${w('shapes')} note=${data?.from && period !== 'all' ? w('figuresFrom', {time: time(data.from)}) : w('shapesText')}>
+		<${Table} label=${w('shapes')} columns=${SHAPES()} rows=${data?.list ?? (error && [])} keyOf=${s => s.queryShapeHash} sort=${['total', -1]}
+			onOpen=${s => setQuery({shape: s.queryShapeHash})} empty=${!error && html`<${Empty} title=${w('noShapes')} text=${w(period === 'all' ? 'noShapesText' : 'noShapesThen')} />`} /><//>
+		${open && html`<${ShapeDialog} key=${hash} groupId=${groupId} name=${name} shape=${open} onClose=${() => setQuery({shape: ''})} onTurn=${turn} />`}`;
 }
 
 const SLOW = once(() => [
@@ -99,8 +128,10 @@ function Slow({groupId, name, processes}) {
 }
 
 export default function Queries(props) {
-	const [kind] = useQuery('kind', 'shapes');
+	const [kind] = useQuery('kind', 'shapes'), [asked] = useQuery('period', 'day'), period = asked in PERIODS ? asked : 'day';
 	return html`<div class="bar bare"><${Segments} label=${w('kind')} current=${kind} onPick=${v => setQuery({kind: v === 'shapes' ? '' : v})}
-		options=${['shapes', 'slow'].map(k => ({id: k, label: w(k)}))} /></div>
-		${kind === 'slow' ? html`<${Slow} ...${props} />` : html`<${Shapes} ...${props} />`}`;
+		options=${['shapes', 'slow'].map(k => ({id: k, label: w(k)}))} />
+		${kind !== 'slow' && html`<${Segments} label=${w('period')} current=${period} onPick=${v => setQuery({period: v === 'day' ? '' : v})}
+			options=${Object.keys(PERIODS).map(k => ({id: k, label: w(`period.${k}`)}))} />`}</div>
+		${kind === 'slow' ? html`<${Slow} ...${props} />` : html`<${Shapes} ...${props} period=${period} />`}`;
 }
