@@ -797,9 +797,9 @@ static void set_view(struct pg_cluster *c, struct pg_archive *a, const struct pg
 	}
 }
 
-/* What only we know of the archive that a restore has ended: for how long its log stood still. Moments of that time were
- * offered, and are to be had from it later, too. A repository that is away is waited for, but not for ever: the log of
- * the new data has to be stored. */
+/* What only we know of the archive that a restore has ended: for how long its log stood still. Moments of that time
+ * were offered, and are to be had from it later, too. A repository that is away is waited for, but not for ever: the
+ * log of the new data has to be stored. */
 static bool former_store(struct pg_cluster *c, struct pg_archive *a)
 {
 	int r = repository_get(c->engine->repositories, a->region, a->group, &a->repository);
