@@ -3,6 +3,8 @@
  * group; a last round over all of them at once puts right what lies at the edges of groups. */
 #include "module/vector.h"
 
+#include "module/wide.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -13,14 +15,6 @@
 typedef float lanes __attribute__((vector_size(32)));
 typedef float half_lanes __attribute__((vector_size(16)));
 #define LANES (sizeof(lanes) / sizeof(float))
-
-/* The same function for processors with wide registers, which is chosen when the library is loaded. */
-#if defined __x86_64__ && defined __GLIBC__ && !defined __clang__ && !defined __SANITIZE_ADDRESS__ && \
-        !defined __SANITIZE_THREAD__
-#define WIDE __attribute__((target_clones("avx2", "default")))
-#else
-#define WIDE
-#endif
 
 static inline __attribute__((always_inline)) float lanes_sum(const lanes *l)
 {

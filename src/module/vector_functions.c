@@ -1,163 +1,64 @@
 /* The SQL functions of vector search. Their schema, steward_vectors, and its table `lists` are made by the service (see
- * README.md); an index is a B-tree over cell(), so that everything else is PostgreSQL's own matter.
+ * README.md); an index is a B-tree over cell() and code(), so that everything else is PostgreSQL's own matter.
  *
- * cell() is evaluated for every row that anybody writes, so it raises no error whatever the row has, and it looks at
- * no privileges: who writes through a view has none on the table. It reads `lists` without the session's rights. A row
- * of that is never changed while an index names it, so a session keeps what it has read. */
-#include "module/vector.h"
-
-#include <postgres.h>
+ * Those two are evaluated for every row that anybody writes, so they raise no error whatever the row has, and look at
+ * no privileges: who writes through a view has none on the table. */
+#include "module/vector_best.h"
+#include "module/vector_lists.h"
 
 #include <fmgr.h>
 
-#include <access/genam.h>
 #include <access/htup_details.h>
-#include <access/table.h>
-#include <catalog/namespace.h>
 #include <catalog/pg_type.h>
 #include <executor/spi.h>
 #include <funcapi.h>
 #include <math.h>
 #include <miscadmin.h>
-#include <storage/itemptr.h>
-#include <utils/acl.h>
-#include <utils/array.h>
 #include <utils/builtins.h>
-#include <utils/fmgroids.h>
-#include <utils/lsyscache.h>
-#include <utils/memutils.h>
-#include <utils/rel.h>
 
-#define VERSION_BYTES 64
-#define KEPT 4 /* lists in a session */
 #define FETCH 200
 #define SAMPLE_BYTES (64u << 20)
 #define BEST_MOST 10000
 
 PG_FUNCTION_INFO_V1(steward_vector_cell);
+PG_FUNCTION_INFO_V1(steward_vector_code);
 PG_FUNCTION_INFO_V1(steward_vector_cells);
 PG_FUNCTION_INFO_V1(steward_vector_score);
 PG_FUNCTION_INFO_V1(steward_vector_centers);
 PG_FUNCTION_INFO_V1(steward_vector_best);
 PG_FUNCTION_INFO_V1(steward_vector_best_end);
 
-/* One row of steward_vectors.lists, in a context of its own. */
-struct lists {
-	char version[VERSION_BYTES];
-	MemoryContext context;
-	Oid table;
-	enum vector_kind kind;
-	struct vector_centers centers;
-};
-
-/* The one that was used last comes first. */
-static struct lists *kept[KEPT];
-
-enum { LISTS_VERSION = 1, LISTS_REL, LISTS_KIND, LISTS_DIMENSIONS, LISTS_CENTERS };
-
-/* --- lists */
-
-static struct lists *lists_make(const char *version, HeapTuple row, TupleDesc columns)
-{
-	bool null;
-	MemoryContext context =
-	        AllocSetContextCreateInternal(TopMemoryContext, "steward vectors", ALLOCSET_SMALL_SIZES);
-	struct lists *l = MemoryContextAllocZero(context, sizeof *l);
-	bytea *bytes = DatumGetByteaPP(heap_getattr(row, LISTS_CENTERS, columns, &null));
-	size_t n = (size_t)DatumGetInt32(heap_getattr(row, LISTS_DIMENSIONS, columns, &null));
-	size_t count = VARSIZE_ANY_EXHDR(bytes) / (n * sizeof(float));
-	float *at = MemoryContextAlloc(context, count * n * sizeof(float) + 1),
-	      *halves = MemoryContextAlloc(context, count * sizeof(float) + 1);
-	memcpy(at, VARDATA_ANY(bytes), count * n * sizeof(float));
-	vector_halves(at, n, count, halves);
-	strlcpy(l->version, version, sizeof l->version);
-	l->context = context;
-	l->table = DatumGetObjectId(heap_getattr(row, LISTS_REL, columns, &null));
-	l->kind = (enum vector_kind)DatumGetChar(heap_getattr(row, LISTS_KIND, columns, &null));
-	l->centers = (struct vector_centers){.n = n, .count = count, .at = at, .halves = halves};
-	return l;
-}
-
-/* NULL: there is no such row. */
-static struct lists *lists_read(const char *version)
-{
-	Oid schema = get_namespace_oid("steward_vectors", true);
-	Oid table = OidIsValid(schema) ? get_relname_relid("lists", schema) : InvalidOid;
-	struct lists *l = NULL;
-	ScanKeyData key;
-	if (!OidIsValid(table))
-		return NULL;
-	Relation rel = table_open(table, AccessShareLock);
-	Oid index = RelationGetPrimaryKeyIndex(rel);
-	Datum wanted = CStringGetTextDatum(version);
-	ScanKeyInit(&key, LISTS_VERSION, BTEqualStrategyNumber, F_TEXTEQ, wanted);
-	SysScanDesc scan = systable_beginscan(rel, index, OidIsValid(index), NULL, 1, &key);
-	HeapTuple row = systable_getnext(scan);
-	if (HeapTupleIsValid(row))
-		l = lists_make(version, row, RelationGetDescr(rel));
-	systable_endscan(scan);
-	table_close(rel, AccessShareLock);
-	return l;
-}
-
-static void kept_put(struct lists *l, int place)
-{
-	memmove(kept + 1, kept, (size_t)place * sizeof *kept);
-	kept[0] = l;
-}
-
-static const struct lists *lists_of(text *version)
-{
-	char name[VERSION_BYTES];
-	size_t n = VARSIZE_ANY_EXHDR(version);
-	if (n >= sizeof name)
-		return NULL;
-	memcpy(name, VARDATA_ANY(version), n);
-	name[n] = 0;
-	for (int i = 0; i < KEPT; i++)
-		if (kept[i] && strcmp(kept[i]->version, name) == 0) {
-			kept_put(kept[i], i);
-			return kept[0];
-		}
-	struct lists *l = lists_read(name);
-	if (!l)
-		return NULL;
-	if (kept[KEPT - 1])
-		MemoryContextDelete(kept[KEPT - 1]->context);
-	kept_put(l, KEPT - 1);
-	return l;
-}
-
 /* --- vectors */
-
-/* NULL: it is no vector of so many dimensions. */
-static const float *numbers_of(ArrayType *v, size_t n)
-{
-	if (ARR_NDIM(v) != 1 || ARR_HASNULL(v) || ARR_ELEMTYPE(v) != FLOAT4OID || (size_t)ARR_DIMS(v)[0] != n)
-		return NULL;
-	return (const float *)ARR_DATA_PTR(v);
-}
-
-/* The vector as centers are compared with it. NULL: it is in no cell. */
-static const float *prepared(const struct lists *l, ArrayType *v)
-{
-	static float room[VECTOR_MOST];
-	const float *at = l->centers.n <= VECTOR_MOST ? numbers_of(v, l->centers.n) : NULL;
-	return at && vector_prepare(l->kind, at, l->centers.n, room) ? room : NULL;
-}
 
 Datum steward_vector_cell(PG_FUNCTION_ARGS)
 {
-	const struct lists *l = lists_of(PG_GETARG_TEXT_PP(0));
+	struct lists *l = lists_of(PG_GETARG_TEXT_PP(0));
 	if (!l)
 		PG_RETURN_NULL();
 	ArrayType *v = PG_GETARG_ARRAYTYPE_P(1);
-	const float *at = prepared(l, v);
-	size_t cell = at ? vector_nearest(&l->centers, at) : 0;
+	const float *at = lists_prepared(l, v);
+	size_t cell = at ? lists_cell(l, at) : 0;
 	PG_FREE_IF_COPY(v, 1);
 	if (!at)
 		PG_RETURN_NULL();
 	PG_RETURN_INT32((int32)cell);
+}
+
+Datum steward_vector_code(PG_FUNCTION_ARGS)
+{
+	struct lists *l = lists_of(PG_GETARG_TEXT_PP(0));
+	if (!l || !l->coding)
+		PG_RETURN_NULL();
+	ArrayType *v = PG_GETARG_ARRAYTYPE_P(1);
+	const float *at = lists_prepared(l, v);
+	PG_FREE_IF_COPY(v, 1);
+	if (!at)
+		PG_RETURN_NULL();
+	size_t size = vector_code_size(l->coding, l->centers.n);
+	bytea *code = palloc(VARHDRSZ + size);
+	SET_VARSIZE(code, VARHDRSZ + size);
+	vector_encode(l->coding, lists_center(l, lists_cell(l, at)), at, l->centers.n, VARDATA(code));
+	PG_RETURN_BYTEA_P(code);
 }
 
 /* A row is found exactly when it is in a cell: see vector_prepare(). NaN: it is not. */
@@ -174,7 +75,7 @@ Datum steward_vector_score(PG_FUNCTION_ARGS)
 	enum vector_kind kind = (enum vector_kind)PG_GETARG_CHAR(0);
 	ArrayType *a = PG_GETARG_ARRAYTYPE_P(1), *b = PG_GETARG_ARRAYTYPE_P(2);
 	size_t n = ARR_NDIM(b) == 1 ? (size_t)ARR_DIMS(b)[0] : 0;
-	const float *x = n ? numbers_of(a, n) : NULL, *y = n ? numbers_of(b, n) : NULL;
+	const float *x = n ? vector_numbers(a, n) : NULL, *y = n ? vector_numbers(b, n) : NULL;
 	double score = x && y ? score_of(kind, x, y, n) : NAN;
 	PG_FREE_IF_COPY(a, 1);
 	PG_FREE_IF_COPY(b, 2);
@@ -196,23 +97,14 @@ static int ranked_compare(const void *a, const void *b)
 	return x->cell - y->cell;
 }
 
-/* What a reader of the table may know, whatever rows of it are hidden: a center is the mean of several. */
-static void reader_check(Oid table)
-{
-	Oid user = GetUserId();
-	if (pg_class_aclcheck(table, user, ACL_SELECT) != ACLCHECK_OK &&
-	    pg_attribute_aclcheck_all(table, user, ACL_SELECT, ACLMASK_ANY) != ACLCHECK_OK)
-		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_TABLE, get_rel_name(table));
-}
-
 Datum steward_vector_cells(PG_FUNCTION_ARGS)
 {
-	const struct lists *l = lists_of(PG_GETARG_TEXT_PP(0));
+	struct lists *l = lists_of(PG_GETARG_TEXT_PP(0));
 	const float *at;
 	if (!l)
 		PG_RETURN_NULL();
-	reader_check(l->table);
-	at = prepared(l, PG_GETARG_ARRAYTYPE_P(1));
+	lists_reader_check(l->table);
+	at = lists_prepared(l, PG_GETARG_ARRAYTYPE_P(1));
 	if (!at)
 		PG_RETURN_NULL();
 	size_t count = l->centers.count ? l->centers.count : 1;
@@ -230,59 +122,6 @@ Datum steward_vector_cells(PG_FUNCTION_ARGS)
 
 /* --- the best of many */
 
-struct found {
-	double score;
-	ItemPointerData tid;
-};
-
-/* The state of the aggregate best(kind, vector, query, tid, most): a heap whose first is the worst. */
-struct best {
-	struct found *heap;
-	size_t count, most;
-	int64 seen;
-};
-
-/* Of two equal ones that which comes later in the table is worse. */
-static bool is_worse(const struct found *a, const struct found *b)
-{
-	if (a->score != b->score)
-		return a->score < b->score;
-	return ItemPointerCompare((ItemPointer)(uintptr_t)&a->tid, (ItemPointer)(uintptr_t)&b->tid) > 0;
-}
-
-static void heap_down(struct best *b, size_t at, struct found one)
-{
-	for (size_t child; (child = 2 * at + 1) < b->count; at = child) {
-		if (child + 1 < b->count && is_worse(&b->heap[child + 1], &b->heap[child]))
-			child++;
-		if (!is_worse(&b->heap[child], &one))
-			break;
-		b->heap[at] = b->heap[child];
-	}
-	b->heap[at] = one;
-}
-
-static void best_add(struct best *b, struct found one)
-{
-	size_t at = b->count;
-	if (b->count == b->most) {
-		if (is_worse(&b->heap[0], &one))
-			heap_down(b, 0, one);
-		return;
-	}
-	for (b->count++; at && is_worse(&one, &b->heap[(at - 1) / 2]); at = (at - 1) / 2)
-		b->heap[at] = b->heap[(at - 1) / 2];
-	b->heap[at] = one;
-}
-
-static struct best *best_make(MemoryContext context, int32 most)
-{
-	struct best *b = MemoryContextAllocZero(context, sizeof *b);
-	b->most = most < 1 ? 1 : most > BEST_MOST ? BEST_MOST : (size_t)most;
-	b->heap = MemoryContextAllocZero(context, b->most * sizeof *b->heap);
-	return b;
-}
-
 Datum steward_vector_best(PG_FUNCTION_ARGS)
 {
 	MemoryContext context;
@@ -297,10 +136,11 @@ Datum steward_vector_best(PG_FUNCTION_ARGS)
 		}
 	ArrayType *v = PG_GETARG_ARRAYTYPE_P(2), *query = PG_GETARG_ARRAYTYPE_P(3);
 	size_t n = ARR_NDIM(query) == 1 ? (size_t)ARR_DIMS(query)[0] : 0;
-	const float *x = n ? numbers_of(v, n) : NULL, *y = n ? numbers_of(query, n) : NULL;
+	const float *x = n ? vector_numbers(v, n) : NULL, *y = n ? vector_numbers(query, n) : NULL;
 	struct found one = {.tid = *(ItemPointer)PG_GETARG_POINTER(4),
 	                    .score = x && y ? score_of((enum vector_kind)PG_GETARG_CHAR(1), x, y, n) : NAN};
-	b = b ? b : best_make(context, PG_GETARG_INT32(5));
+	int32 most = PG_GETARG_INT32(5);
+	b = b ? b : best_make(context, most < 1 ? 1 : most > BEST_MOST ? BEST_MOST : (size_t)most);
 	b->seen++;
 	if (isfinite(one.score))
 		best_add(b, one);
@@ -309,24 +149,17 @@ Datum steward_vector_best(PG_FUNCTION_ARGS)
 	PG_RETURN_POINTER(b);
 }
 
-static int found_compare(const void *a, const void *b)
-{
-	return is_worse(a, b) ? 1 : is_worse(b, a) ? -1 : 0;
-}
-
 /* (tids tid[], scores float8[], seen int8), the best first. */
 Datum steward_vector_best_end(PG_FUNCTION_ARGS)
 {
 	struct best none = {.count = 0};
 	struct best *b = PG_ARGISNULL(0) ? &none : (struct best *)PG_GETARG_POINTER(0);
 	Datum *tids = palloc((b->count + 1) * sizeof *tids), *scores = palloc((b->count + 1) * sizeof *scores);
-	struct found *order = palloc((b->count + 1) * sizeof *order);
 	bool nulls[3] = {false};
 	TupleDesc columns;
 	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
 		elog(ERROR, "the result is no row");
-	memcpy(order, b->heap ? b->heap : &(struct found){0}, b->count * sizeof *order);
-	qsort(order, b->count, sizeof *order, found_compare);
+	struct found *order = best_sorted(b);
 	for (size_t i = 0; i < b->count; i++) {
 		tids[i] = PointerGetDatum(&order[i].tid);
 		scores[i] = Float8GetDatum(order[i].score);
@@ -358,7 +191,7 @@ static uint64 lot(struct drawing *d)
 static void draw(struct drawing *d, ArrayType *v)
 {
 	static float room[VECTOR_MOST];
-	const float *at = numbers_of(v, d->n);
+	const float *at = vector_numbers(v, d->n);
 	if (!at || !vector_prepare(d->kind, at, d->n, room))
 		return;
 	uint64 place = d->seen < d->room ? d->seen : lot(d) % (d->seen + 1);

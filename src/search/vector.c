@@ -86,7 +86,8 @@ static void vector_read(struct reading *r, const json_t *field, const char *plac
 	else
 		r->vector->dimensions = (unsigned)n;
 	r->vector->similarity = word_read(r, field, "similarity", "cosine|euclidean|dotProduct", NULL, place);
-	word_read(r, field, "quantization", "none|scalar|binary", "none", place);
+	r->vector->binary =
+	        str_is(str_of(word_read(r, field, "quantization", "none|scalar|binary", "none", place)), "binary");
 }
 
 static void filter_read(struct reading *r, const json_t *field, const char *place)

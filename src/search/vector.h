@@ -23,6 +23,7 @@ struct search_vector {
 	const char *path; /* a column */
 	unsigned dimensions;
 	const char *similarity; /* "cosine", "euclidean", "dotProduct" */
+	bool binary;            /* the index has the signs of numbers, not numbers of 8 bits */
 	const struct search_filter *filters;
 	size_t filter_count;
 };

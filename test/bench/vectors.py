@@ -59,12 +59,12 @@ class Table:
 			raise Trouble('the vectors could not be copied')
 		self.ask('vacuum analyze %s' % self.name)
 
-	def index(self):
-		"""Seconds that the build took."""
+	def index(self, quantization):
+		"""Seconds that the build took, and bytes of the index."""
 		began = time.perf_counter()
 		made = self.service.server.api('POST', self.path + '/search/indexes', json={
-			'name': self.name, 'database': 'postgres', 'collectionName': self.name, 'type': 'vectorSearch',
-			'definition': {'fields': [{'type': 'vector', 'path': 'v', 'numDimensions': self.width, 'similarity': 'cosine'}]}}).json()
+			'name': quantization + self.name, 'database': 'postgres', 'collectionName': self.name, 'type': 'vectorSearch',
+			'definition': {'fields': [{'type': 'vector', 'path': 'v', 'numDimensions': self.width, 'similarity': 'cosine', 'quantization': quantization}]}}).json()
 
 		def ready():
 			state = self.service.server.api('GET', '%s/search/indexes/%s' % (self.path, made['indexID'])).json()
@@ -72,36 +72,33 @@ class Table:
 				raise Trouble('the index failed: %s' % state)
 			return state['status'] == 'READY'
 		wait_for('the index', ready, 3600)
-		return time.perf_counter() - began
+		seconds = time.perf_counter() - began
+		return seconds, int(self.ask("select pg_relation_size(format('steward_search_%%s', build)::regclass) from steward_search.indexes where name = '%s'" % (
+			quantization + self.name)))
 
-	def search(self, query, options):
+	def search(self, index, query, options):
 		"""The rows, and the milliseconds in the server the second time: the first one reads into the session what it keeps."""
-		ask = "select string_agg(document->>'id', ',') from steward_search.vector('%s', '%s', '%s')" % (self.name, query, options)
+		ask = "select string_agg(document->>'id', ',') from steward_search.vector('%s', '%s', '%s')" % (index, query, options)
 		first, *plan = self.ask('%s; explain (analyze, timing off) %s' % (ask, ask)).split('\n')
 		return set(first.split(',')), float(plan[-1].removeprefix('Execution Time: ').removesuffix(' ms'))
 
 
-def searched(table, queries):
-	hits, exact, quick = 0, [], []
-	for query in queries:
-		want, ms = table.search(query, '{"exact": true, "project": ["id"]}')
-		exact.append(ms)
-		have, ms = table.search(query, '{"project": ["id"]}')
-		quick.append(ms)
-		hits += len(want & have)
-	exact, quick = statistics.median(exact), statistics.median(quick)
-	return {'recall': hits / len(queries) / 10, 'exactMs': round(exact, 2), 'ms': round(quick, 2), 'times': ratio(exact, quick)}
-
-
 def measure(table):
-	"""As rows come to lie by being written, and in the order of the index."""
+	"""The rows lie as they were written, and are compared exactly for each query between the searches of both kinds of copies."""
 	table.fill()
-	seconds, queries = table.index(), [table.vectors.text() for _ in range(QUERIES)]
-	found = {'rows': table.rows, 'dimensions': table.width, 'buildSeconds': round(seconds, 1), 'scattered': searched(table, queries)}
-	table.ask("do $$ begin execute format('cluster %s using %%I', (select relname from pg_class where oid in (select indexrelid from pg_index "
-		  "where indrelid = '%s'::regclass))); end $$" % (table.name, table.name))
-	found['clustered'] = searched(table, queries)
-	return found
+	built = {kind: table.index(kind) for kind in ('scalar', 'binary')}
+	times, hits = {kind: [] for kind in ('exact', *built)}, dict.fromkeys(built, 0)
+	for query in [table.vectors.text() for _ in range(QUERIES)]:
+		want, ms = table.search('scalar' + table.name, query, '{"exact": true, "project": ["id"]}')
+		times['exact'].append(ms)
+		for kind in built:
+			have, ms = table.search(kind + table.name, query, '{"project": ["id"]}')
+			times[kind].append(ms)
+			hits[kind] += len(want & have)
+	middle = {kind: statistics.median(ms) for kind, ms in times.items()}
+	return {'rows': table.rows, 'dimensions': table.width, 'exactMs': round(middle['exact'], 2), **{
+		kind: {'recall': hits[kind] / QUERIES / 10, 'ms': round(middle[kind], 2), 'times': ratio(middle['exact'], middle[kind]),
+		       'buildSeconds': round(seconds, 1), 'megabytes': round(size / 2 ** 20, 1)} for kind, (seconds, size) in built.items()}}
 
 
 def figure_vectors(bench, pair):
@@ -113,11 +110,11 @@ def figure_vectors(bench, pair):
 		for rows, width in SIZES[bench.quick]:
 			one = measure(Table(service, rows, width))
 			result['tables'].append(one)
-			for order in ('scattered', 'clustered'):
-				o = one[order]
-				lines.append(('nearest of %d x %d, %s' % (rows, width, order), '%.3f of the ten found, %.1f times as quick as exact (%.1f and %.1f ms)' % (
-					o['recall'], o['times'], o['ms'], o['exactMs']), 'at least %.2f and %d' % (RECALL_WANTED, TIMES_WANTED)))
-			lines.append(('index of %d x %d' % (rows, width), 'built in %.0f s' % one['buildSeconds'], ''))
+			for kind in ('scalar', 'binary'):
+				o = one[kind]
+				lines.append(('nearest of %d x %d, %s' % (rows, width, kind), '%.3f of the ten found, %.1f times as quick as exact (%.1f and %.1f ms)' % (
+					o['recall'], o['times'], o['ms'], one['exactMs']), 'at least %.2f and %d' % (RECALL_WANTED, TIMES_WANTED)))
+				lines.append(('its index', 'built in %.0f s, %.0f MB' % (o['buildSeconds'], o['megabytes']), ''))
 		service.remove_all()
 		service.server.stop()
 	return result, lines

@@ -102,6 +102,55 @@ def test_it_is_divided_and_used(world):
 		assert 'steward_search_' + build in json.dumps(cursor.fetchone()[0])
 
 
+def version_of(world, name):
+	return world.sql("select build from steward_search.indexes where name = %s", name)[0][0]
+
+
+NEAR = "select steward_vectors.near(%s, %s::real[], steward_vectors.cells(%s, %s::real[]), %s)"
+
+
+def near_by(world, name, query, most, **who):
+	"""The rows that the index itself says are nearest, by their numbers; None: it does not say."""
+	version, (table,) = version_of(world, name), world.sql("select namespace from steward_search.indexes where name = %s", name)[0]
+	with contextlib.closing(world.cluster.connect(**who)) as c, c.cursor() as cursor:
+		cursor.execute('begin isolation level repeatable read')
+		cursor.execute(NEAR, (version, text(query), version, text(query), most))
+		tids, = cursor.fetchone()
+		if tids is None:
+			return None
+		cursor.execute('select u.place, t.id from unnest(%s::tid[]) with ordinality u(tid, place) left join only %s t on t.ctid = u.tid order by 1' % ('%s', table), (tids,))
+		found = [i for _, i in cursor.fetchall()]
+		assert None not in found and len(set(found)) == len(found)
+		return found
+
+
+@pytest.mark.parametrize('quantization, enough', [('none', 12), ('scalar', 12), ('binary', 100)])
+def test_copies_of_vectors(world, quantization, enough):
+	"""The index finds the nearest by its copies alone: the finer these are, the fewer rows it has to name."""
+	name = 'copied_' + quantization
+	for similarity in ('cosine', 'euclidean', 'dotProduct'):
+		index = world.built_vector(name, 'items', similarity=similarity, quantization=quantization)
+		hits = sum(len({i for _, i in exact(world, similarity, q, 10)} & set(near_by(world, name, q, enough))) for q in world.queries)
+		assert hits >= 9.5 * len(world.queries)
+		assert sorted(near_by(world, name, world.queries[0], 10000)) == list(range(COUNT))
+		assert world.server.delete('%s/%s' % (world.base, index)).status_code == 204
+		until(lambda: world.server.get('%s/%s' % (world.base, index)).status_code == 404, 120)
+
+
+def test_the_longest_vectors(world):
+	"""Copies of more dimensions than fit into the index with a byte each are of signs."""
+	world.sql('create table long(id int, v real[])')
+	index = world.built_vector('long', 'long', dimensions=8192)
+	world.sql('insert into long select n, array(select sin(n * i) from generate_series(1, 8192) i) from generate_series(1, 20) n')
+	for n in (1, 20):
+		query, = world.sql('select v from long where id = %s', n)[0]
+		assert world.nearest('long', query, {'limit': 1})[0][0] == n == near_by(world, 'long', query, 5)[0]
+	world.built_vector('wide', 'long', dimensions=2560)
+	world.sql('insert into long select 100 + n, array(select sin(n * i) from generate_series(1, 2560) i) from generate_series(1, 20) n')
+	query, = world.sql('select v from long where id = 107')[0]
+	assert near_by(world, 'wide', query, 5)[0] == 107
+
+
 @pytest.mark.parametrize('given, fits', [
 	({'tag': 'amber'}, lambda r: r['tag'] == 'amber'),
 	({'tag': {'$ne': 'amber'}}, lambda r: r['tag'] != 'amber'),
@@ -193,17 +242,87 @@ def test_readers_rights(world):
 		assert [h[0] for h in world.nearest('guarded', q, {'exact': True}, **reader)] == want
 		have = [h[0] for h in world.nearest('guarded', q, **reader)]
 		assert len(set(have) & set(want)) >= 8 and all(world.rows[i]['tag'] == 'amber' for i in have)
+	assert near_by(world, 'guarded', world.queries[0], 10) and near_by(world, 'guarded', world.queries[0], 10, **reader) is None
+	world.sql('alter table guarded force row level security')
+	assert near_by(world, 'guarded', world.queries[0], 10) is None
+	world.sql('alter table guarded no force row level security')
 	build = world.sql("select fields->0->>'version' from steward_search.indexes where name = 'guarded'")[0][0]
 	with contextlib.closing(world.cluster.connect(**reader)) as c, c.cursor() as cursor:
 		cursor.execute('set enable_seqscan = off')
 		cursor.execute('explain select from only guarded t where steward_vectors.cell(%s, t.v) = any (%s)', (build, [1, 2]))
 		assert 'steward_search_' + build in str(cursor.fetchall())
 	for sql in ('select * from steward_vectors.lists', "select steward_vectors.centers('select 1', 'c', 1, 1)",
-		    "select steward_vectors.make('x', 'items'::regclass, 'v', 'c', 3)", "delete from steward_vectors.lists",
+		    "select steward_vectors.make('x', 'items'::regclass, 'v', 'c', 3, 's')", "delete from steward_vectors.lists",
 		    'create table steward_vectors.mine()'):
 		for who in ({}, reader):
 			with pytest.raises(psycopg2.errors.InsufficientPrivilege):
 				world.sql(sql, **who)
+
+
+def test_asked_directly(world):
+	"""Whatever anybody asks the function that reads the index: it gives rows of the table to those who may read the column, or nothing."""
+	world.sql('create table asked(id int, v real[], w real[])')
+	world.sql('insert into asked select id, v, v from items')
+	world.built_vector('asked', 'asked')
+	reader, version, query = dict(user=READER, password=SECRET), version_of(world, 'asked'), text(world.queries[0])
+	def near(*args, **who):
+		return world.sql('select steward_vectors.near(%s, %s::real[], %s::int[], %s)', *args, **who)[0][0]
+	assert near(version, query, [0, 1, 2], 5, **reader)
+	for args in ((None, query, [1], 5), (version, None, [1], 5), (version, query, None, 5), (version, query, [1], None), ('', query, [1], 5),
+		     ('x' * 100, query, [1], 5), (version[:-1], query, [1], 5), (version, '{}', [1], 5), (version, '{1,2}', [1], 5),
+		     (version, text([float('nan')] * WIDTH), [1], 5), (version, text([float('inf')] * WIDTH), [1], 5), (version, text([0.0] * WIDTH), [1], 5),
+		     (version, '{%s}' % ','.join(['null'] * WIDTH), [1], 5), (version, query, [None], 5), (version, query, [[1], [2]], 5), (version, query, [], 5)):
+		assert near(*args, **reader) is None, args
+	assert near(version, query, [-1, 1000000, 2 ** 31 - 1, -2 ** 31], 5, **reader) == '{}'
+	assert len(near(version, query, [0], -2 ** 31, **reader).split(',')) == 2  # the two numbers of one place
+	assert len(near(version, query, list(range(10000)), 2 ** 31 - 1, **reader).split('","')) == COUNT
+	assert near(version, query, [1] * 100000, 5, **reader)
+	with contextlib.closing(world.cluster.connect(**reader)) as c, c.cursor() as cursor:
+		cursor.execute("set statement_timeout = '300ms'")
+		with pytest.raises(psycopg2.errors.QueryCanceled):
+			cursor.execute('select steward_vectors.near(%s, %s::real[], array_fill(1, array[30000000]), 10000)', (version, query))
+		cursor.execute("select count(*) from pg_locks where pid = pg_backend_pid() and relation = 'asked'::regclass")
+		assert cursor.fetchone() == (0,)
+	# What the owner makes of the table: only the index over the column itself counts, and only while it has all rows.
+	steward = 'steward_search_' + version
+	world.sql("create index lure_part on asked(steward_vectors.cell('%s', v), steward_vectors.code('%s', v)) where id < 5" % (version, version))
+	world.sql("create index lure_mix on asked(steward_vectors.cell('%s', v), steward_vectors.code('%s', w))" % (version, version))
+	world.sql("create index lure_turn on asked(steward_vectors.code('%s', v), steward_vectors.cell('%s', v))" % (version, version))
+	world.sql("create index lure_hash on asked using hash (steward_vectors.code('%s', v))" % version)
+	for n in range(5):  # more than a session keeps, computed when the server looks at the index
+		world.built_vector('lure_%d' % n, 'asked')
+		world.sql("create index lure_%d on asked((coalesce(steward_vectors.cell('%s', '%s'::real[]), id)))" % (n, version_of(world, 'lure_%d' % n), query))
+	assert near(version, query, [0, 1, 2], 5, **reader)
+	world.sql('revoke all on asked from public')
+	world.sql('drop index ' + steward)
+	assert near(version, query, [0, 1, 2], 5, **reader) is None
+	world.sql("create index mine on asked(steward_vectors.cell('%s', v), steward_vectors.code('%s', v))" % (version, version))
+	if near(version, query, [0, 1, 2], 5, **reader) is not None:  # until the service has built another one
+		world.sql('alter table asked rename column w to x')
+	world.sql('drop table asked')
+	with contextlib.suppress(psycopg2.Error):
+		assert near(version, query, [0, 1, 2], 5, **reader) is None
+	world.sql('create table private(id int, v real[])')
+	world.built_vector('private', 'private')
+	world.sql('insert into private select id, v from items limit 100')
+	with contextlib.closing(engine(world)) as c, c.cursor() as cursor:
+		cursor.execute('create role stranger login')
+		version = version_of(world, 'private')
+		cursor.execute('set session authorization stranger')
+		for sql in ('select steward_vectors.near(%s, %s::real[], array[0, 1], 5)', 'select steward_vectors.near(%s, %s::real[], array[0, 1], 5) from pg_class'):
+			with pytest.raises(psycopg2.errors.InsufficientPrivilege):
+				cursor.execute(sql, (version, query))
+		cursor.execute('reset session authorization')
+		cursor.execute('grant select (id) on private to stranger')
+		cursor.execute('set session authorization stranger')
+		cursor.execute('select steward_vectors.near(%s, %s::real[], array[0, 1], 5)', (version, query))
+		assert cursor.fetchone() == (None,)
+		cursor.execute('reset session authorization')
+		cursor.execute('grant select (v) on private to stranger')
+		cursor.execute('set session authorization stranger')
+		cursor.execute('select steward_vectors.near(%s, %s::real[], array[0, 1], 5)', (version, query))
+		assert cursor.fetchone()[0]
+		cursor.execute('reset session authorization; drop owned by stranger; drop role stranger')
 
 
 def test_written_through_a_view(world):
@@ -264,6 +383,22 @@ def test_a_changed_definition(world):
 		world.nearest('changing', [1, 2, 3])
 
 
+def test_an_index_without_copies(world):
+	"""As an older service has built it: it answers, and another one is built beside it."""
+	world.sql('create table older(id int, v real[])')
+	world.sql('insert into older select id, v from items')
+	index = world.built_vector('older', 'older')
+	version = version_of(world, 'older')
+	with contextlib.closing(engine(world)) as c, c.cursor() as cursor:
+		cursor.execute('update steward_vectors.lists set coding = null where version = %s', (version,))
+	while version_of(world, 'older') == version:
+		assert near_by(world, 'older', world.queries[0], 10) is None or version_of(world, 'older') != version
+		assert [h[0] for h in world.nearest('older', world.queries[0])] == [i for _, i in exact(world, 'cosine', world.queries[0], 10)]
+		assert world.get(index)['queryable'] is True
+	until(lambda: world.get(index)['status'] == 'READY' and version not in lists(world), 120)
+	assert near_by(world, 'older', world.queries[0], 10)
+
+
 def test_a_hostile_owner(world):
 	"""Functions and operators of the same names, in the way of names that are looked for."""
 	world.sql('create table spied(who name)')
@@ -306,9 +441,17 @@ def test_a_table_that_grows(world):
 
 def test_writes_crash_and_failover(world):
 	"""After each, what the index finds is held against the exact answer over the rows as they are."""
-	world.sql('create table living(id int primary key, v real[])')
+	world.sql('create table living(id int primary key, v real[], n int default 0) with (fillfactor = 60, autovacuum_enabled = off)')
 	world.sql('insert into living select id, v from items')
 	world.built_vector('living', 'living')
+	assert world.recall('living', world.queries) >= 0.95
+	for _ in range(3):  # rows whose entries in the index lead to their later versions
+		world.sql('update living set n = n + 1')
+		assert world.recall('living', world.queries) >= 0.95
+	for _ in range(4):  # entries of deleted rows, more than are first looked at
+		world.sql('update living set v = (select array_agg(x * 1.001 order by o) from unnest(v) with ordinality u(x, o))')
+	assert world.recall('living', world.queries) >= 0.95 and len(near_by(world, 'living', world.queries[0], 200)) == 200
+	world.sql('vacuum living')
 	assert world.recall('living', world.queries) >= 0.95
 	for at, v in enumerate(vectors(random.Random(5), COUNT + 130)[COUNT + 30:]):
 		world.sql('insert into living values (%s, %s::real[])', COUNT + at, text(v))
@@ -319,6 +462,7 @@ def test_writes_crash_and_failover(world):
 	world.sql('insert into living select id, v from items where id % 3 = 0')
 	world.sql('vacuum full living')
 	assert world.recall('living', world.queries) >= 0.95
+	assert len(near_by(world, 'living', world.queries[0], 200)) == 200
 	everything = {h[0] for h in world.nearest('living', world.queries[0], {'limit': 10000, 'numCandidates': 10000})}
 	assert everything == {i for i, in world.sql('select id from living')}
 	first = world.cluster.primary()
@@ -332,3 +476,5 @@ def test_writes_crash_and_failover(world):
 	standby = next(n for n in world.cluster.nodes() if n != world.cluster.primary())
 	ask = "select document->>'id' from steward_search.vector('living', '%s')" % text(world.queries[0])
 	until(lambda: world.cluster.ask(ask, standby) == world.cluster.ask(ask, world.cluster.primary()), 60)
+	until(lambda: world.cluster.ask("select cardinality(steward_vectors.near(build, '%s', array[0, 1, 2, 3], 5)) from steward_search.indexes where name = 'living'" % text(
+		world.queries[0]), standby) == [(5,)], 60)

@@ -21,7 +21,7 @@
 
 #include "engine/postgres/model/model.h"
 
-#define VERSION "search 6"
+#define VERSION "search 7"
 
 const char pg_search_version[] = VERSION;
 

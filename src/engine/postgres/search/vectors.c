@@ -1,10 +1,11 @@
 /* Vector search in databases: the schema steward_vectors, which is there where an index of vectors is or was, and the
  * function that people call. decisions/0044-vectors.md says why it is done so.
  *
- * A row of `lists` has the centers of one build, by its id; its index is a B-tree over cell(id, column). The rules of
- * functions.c hold here too, and besides:
- * - Indexes depend on cell(), so it is replaced and never dropped. What it gives for an id never changes. The one for
- *   other types is there so that an owner can change the column's: the index then has no row, and is stale.
+ * A row of `lists` has the centers of one build, by its id; its index is a B-tree over cell(id, column) and code(id,
+ * column). The rules of functions.c hold here too, and besides:
+ * - Indexes depend on cell() and code(), so these are replaced and never dropped. What they give for an id never
+ *   changes. Those for other types are there so that an owner can change the column's: the index then has no row, and
+ *   is stale.
  * - cell() and score() give away nothing of a row but their result, so that PostgreSQL may ask them before a row
  *   policy: a reader who is subject to one is answered from the index too.
  * - All statements of one search see the same rows: nearest() is stable, and its caller took the lock before.
@@ -13,7 +14,7 @@
 
 #include "engine/postgres/model/model.h"
 
-const char pg_vectors_version[] = "vectors 1";
+const char pg_vectors_version[] = "vectors 2";
 
 /* clang-format off */
 const char *const pg_vectors_sql[] = {
@@ -31,11 +32,20 @@ const char *const pg_vectors_sql[] = {
 	"  alter table steward_vectors.lists alter column centers set storage external;\n"
 	"  create type steward_vectors.found as (tids tid[], scores float8[], seen int8);\n"
 	"end if;\n"
+	"if not exists (select from pg_attribute where attrelid = 'steward_vectors.lists'::regclass and attname = 'coding') then\n"
+	"  alter table steward_vectors.lists add column coding \"char\";\n"
+	"end if;\n"
 	"end $$\n",
 	"create or replace function steward_vectors.cell(version text, v real[]) returns int language c immutable strict "
 	"parallel safe leakproof cost 5000 as 'steward', 'steward_vector_cell'\n",
 	"create or replace function steward_vectors.cell(version text, v anyelement) returns int language sql immutable "
 	"parallel safe as 'select null::int'\n",
+	"create or replace function steward_vectors.code(version text, v real[]) returns bytea language c immutable strict "
+	"parallel safe cost 5000 as 'steward', 'steward_vector_code'\n",
+	"create or replace function steward_vectors.code(version text, v anyelement) returns bytea language sql immutable "
+	"parallel safe as 'select null::bytea'\n",
+	"create or replace function steward_vectors.near(version text, query real[], cells int[], most int) returns tid[] "
+	"language c stable strict as 'steward', 'steward_vector_near'\n",
 	"create or replace function steward_vectors.cells(version text, v real[]) returns int[] language c stable strict "
 	"parallel safe as 'steward', 'steward_vector_cells'\n",
 	"create or replace function steward_vectors.score(kind \"char\", v real[], query real[]) returns float8 language c "
@@ -49,19 +59,19 @@ const char *const pg_vectors_sql[] = {
 	"create or replace function steward_vectors.centers(statement text, kind \"char\", dimensions int, most int) returns "
 	"bytea language c volatile strict as 'steward', 'steward_vector_centers';\n"
 	"revoke all on function steward_vectors.centers(text, \"char\", int, int) from public\n",
-	"create or replace function steward_vectors.make(version text, rel oid, col text, kind \"char\", dimensions int) returns "
-	"void language plpgsql volatile set search_path = pg_catalog, pg_temp as $f$\n"
+	"create or replace function steward_vectors.make(version text, rel oid, col text, kind \"char\", dimensions int, "
+	"coding \"char\") returns void language plpgsql volatile set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare n bigint; most int; share numeric; relation text := rel::regclass;\n"
 	"begin\n"
 	"if exists (select from steward_vectors.lists l where l.version = make.version) then return; end if;\n"
 	"execute format('select count(*) from only %s', relation) into n;\n"
 	"most := greatest(1, least(4 * sqrt(n), 8388608 / (4 * dimensions)));\n"
 	"share := least(100, 200.0 * 67108864 / (4 * dimensions) / greatest(n, 1));\n"
-	"insert into steward_vectors.lists select version, rel, kind, dimensions, c, n\n"
+	"insert into steward_vectors.lists select version, rel, kind, dimensions, c, n, coding\n"
 	"  from steward_vectors.centers(format('select t.%I from only %s t tablesample system (%s)', col, relation, share), "
 	"kind, dimensions, most) c;\n"
 	"end $f$;\n"
-	"revoke all on function steward_vectors.make(text, oid, text, \"char\", int) from public\n",
+	"revoke all on function steward_vectors.make(text, oid, text, \"char\", int, \"char\") from public\n",
 	NULL,
 };
 
@@ -133,10 +143,10 @@ const char *const pg_search_vectors_sql[] = {
 	"end $f$\n",
 	"create or replace function steward_search.nearest(ix jsonb, f jsonb, q real[], most int, candidates int, cond text, every "
 	"boolean) returns table(tid tid, score float8) language plpgsql stable rows 10 set search_path = pg_catalog, pg_temp "
-	"set enable_seqscan = off set jit = off as $f$\n"
+	"set enable_seqscan = off set enable_tidscan = on set jit = off as $f$\n"
 	"declare relation text := format('only %I.%I t', ix->>'schema', ix->>'table'); scored text; ask text; cells int[]; "
-	"taken int := 0; step int; seen bigint := 0; n bigint; tids tid[] := '{}'; scores float8[] := '{}'; some_tids tid[]; "
-	"some_scores float8[];\n"
+	"taken int := 0; step int; keep int; near tid[]; seen bigint := 0; n bigint; tids tid[] := '{}'; scores float8[] := "
+	"'{}'; some_tids tid[]; some_scores float8[];\n"
 	"begin\n"
 	"scored := format('select t.ctid as tid, steward_vectors.score(%L::\"char\", t.%I, $1) as score from %s where %s', "
 	"f->>'kind', f->>'column', relation, cond);\n"
@@ -144,9 +154,29 @@ const char *const pg_search_vectors_sql[] = {
 	"if cells is null and not every then raise object_not_in_prerequisite_state using message = 'the search index was just "
 	"built again', hint = 'Ask again.'; end if;\n"
 	"ask := format('select (b.b).* from (select steward_vectors.best(%L::\"char\", t.%I, $1, t.ctid, $3) b from %s where %s "
-	"and steward_vectors.cell(%L, t.%I) = any ($2)) b',\n"
-	"  f->>'kind', f->>'column', relation, cond, f->>'version', f->>'column');\n"
+	"and ', f->>'kind', f->>'column', relation, cond);\n"
 	"step := ceil(64 * candidates / 200.0);\n"
+	"keep := least(10000, candidates * case f->>'coding' when 'b' then 4 else 1 end);\n"
+	"while not every and f ? 'coding' loop\n"
+	"  near := steward_vectors.near(f->>'version', q, cells[1:step], keep);\n"
+	"  exit when near is null;\n"
+	"  execute ask || 't.ctid = any ($2)) b' into tids, scores, seen using q, near, most;\n"
+	"  if seen >= candidates or (cardinality(near) < keep and step >= cardinality(cells)) then\n"
+	"    return query select u.t, u.s from unnest(tids, scores) u(t, s);\n"
+	"    return;\n"
+	"  elsif cardinality(near) < keep then\n"
+	"    step := 4 * step;\n"
+	"    exit when step > cardinality(cells) / 4 and step < cardinality(cells);\n"
+	"  else\n"
+	"    exit when seen = 0 or 1.5 * keep * candidates / seen > 4000;\n"
+	"    keep := ceil(1.5 * keep * candidates / seen);\n"
+	"  end if;\n"
+	"end loop;\n"
+	"tids := '{}';\n"
+	"scores := '{}';\n"
+	"seen := 0;\n"
+	"step := ceil(64 * candidates / 200.0);\n"
+	"ask := ask || format('steward_vectors.cell(%L, t.%I) = any ($2)) b', f->>'version', f->>'column');\n"
 	"while not every and taken < cardinality(cells) and seen < candidates loop\n"
 	"  execute ask into some_tids, some_scores, n using q, cells[taken + 1:taken + step], most;\n"
 	"  select array_agg(m.t order by m.s desc, m.t), array_agg(m.s order by m.s desc, m.t) into tids, scores\n"

@@ -1,4 +1,5 @@
-/* An index of vectors is a B-tree over the number of the cell that a row's vector lies in: decisions/0044-vectors.md.
+/* An index of vectors is a B-tree over the number of the cell that a row's vector lies in, and a copy of the vector in
+ * few bytes: decisions/0044-vectors.md.
  * Before it is built, what the cells are is found from a sample of the table and written into steward_vectors.lists
  * under the build's id. That is done once for a build: when it is repeated, others may have computed cells already. */
 #include "engine/postgres/sql/vector_plan.h"
@@ -16,6 +17,7 @@
 #define ASK_MS 5000
 #define MAKE_MS 30000
 #define NAME_MAX_BYTES 63
+#define SCALAR_MOST 2560 /* dimensions: VECTOR_SCALAR_MOST */
 #define GROWN "8"
 #define GROWN_LEAST "500" /* rows, which are searched quickly in one cell */
 
@@ -24,6 +26,12 @@
 static char kind_of(const struct search_vector *v)
 {
 	return v->similarity[0];
+}
+
+/* As module/vector_code.h has them. */
+static char coding_of(const struct search_vector *v)
+{
+	return v->binary || v->dimensions > SCALAR_MOST ? 'b' : 's';
 }
 
 static int column_find(struct pg_index_plan *p, const char *name, const char *place, struct pg_index_column *ret_column)
@@ -36,7 +44,7 @@ static int vector_plan(struct pg_index_plan *p, const struct search_vector *v, j
 {
 	const char *place = arena_printf(p->arena, "%s.path", v->place).p;
 	struct pg_index_column c;
-	char kind[2] = {kind_of(v), 0};
+	char kind[2] = {kind_of(v), 0}, coding[2] = {coding_of(v), 0};
 	int r = column_find(p, v->path, place, &c);
 	if (r < 0)
 		return r;
@@ -44,10 +52,10 @@ static int vector_plan(struct pg_index_plan *p, const struct search_vector *v, j
 		return pg_index_fault(p, place,
 		                      "the column \"%.80s\" is of the type %.80s: vectors are of the type real[]",
 		                      v->path, c.type);
-	json_array_append_new(list,
-	                      json_pack("{s:s, s:s, s:s, s:b, s:[], s:s, s:i, s:s, s:s}", "path", v->path, "column",
-	                                v->path, "typname", c.name, "json", 0, "steps", "type", "vector", "dimensions",
-	                                (int)v->dimensions, "kind", kind, "version", p->want->id));
+	json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:b, s:[], s:s, s:i, s:s, s:s, s:s}", "path", v->path,
+	                                      "column", v->path, "typname", c.name, "json", 0, "steps", "type",
+	                                      "vector", "dimensions", (int)v->dimensions, "kind", kind, "coding",
+	                                      coding, "version", p->want->id));
 	return 0;
 }
 
@@ -166,27 +174,30 @@ int pg_vector_prepare(struct pg_index_plan *p)
 	if (r < 0)
 		return r;
 	search_vector_read(p->arena, doc_json(p->arena, str_of(s->definition)), s->place, &faults, &v);
-	char kind = kind_of(&v);
-	p->train = arena_printf(p->arena, "select steward_vectors.make(%s, %s, %s, '%c', %u)",
-	                        pg_index_literal(p, p->want->id), p->table.oid, pg_index_literal(p, v.path), kind,
-	                        v.dimensions)
+	const char *id = pg_index_literal(p, p->want->id), *column = pg_index_quote(p, v.path);
+	char kind = kind_of(&v), coding = coding_of(&v);
+	p->train = arena_printf(p->arena, "select steward_vectors.make(%s, %s, %s, '%c', %u, '%c')", id, p->table.oid,
+	                        pg_index_literal(p, v.path), kind, v.dimensions, coding)
 	                   .p;
-	p->body = arena_printf(p->arena, "using btree (steward_vectors.cell(%s, %s))", pg_index_literal(p, p->want->id),
-	                       pg_index_quote(p, v.path))
+	p->body = arena_printf(p->arena, "using btree (steward_vectors.cell(%s, %s), steward_vectors.code(%s, %s))", id,
+	                       column, id, column)
 	                  .p;
 	return 0;
 }
 
-/* By what the server itself last counted of the table. */
+/* By what the server itself last counted of the table; and an index that a service without codes has built. */
 int pg_vector_outgrown(struct pg_index_plan *p, bool *ret_outgrown)
 {
-	int64_t count = 0;
-	struct str sql =
-	        arena_printf(p->arena,
-	                     "select count(*) from steward_vectors.lists l join pg_class c on c.oid = l.rel where "
-	                     "l.version = %s and c.reltuples > " GROWN " * greatest(l.rows, " GROWN_LEAST ")",
-	                     pg_index_literal(p, p->want->id));
-	int r = pg_sql_int(p->conn, ASK_MS, sql.p, &count);
+	int64_t count = 0, newest = 0;
+	struct str sql = arena_printf(
+	        p->arena,
+	        "select count(*) from steward_vectors.lists l join pg_class c on c.oid = l.rel where "
+	        "l.version = %s and (l.coding is null or c.reltuples > " GROWN " * greatest(l.rows, " GROWN_LEAST "))",
+	        pg_index_literal(p, p->want->id));
+	int r = schema_is_newest(p, &newest);
+	/* It cannot be built anew before the servers have the newer library. */
+	if (r == 0 && newest)
+		r = pg_sql_int(p->conn, ASK_MS, sql.p, &count);
 	*ret_outgrown = count > 0;
 	return r;
 }
