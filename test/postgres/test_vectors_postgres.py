@@ -399,6 +399,21 @@ def test_an_index_without_copies(world):
 	assert near_by(world, 'older', world.queries[0], 10)
 
 
+def test_what_nobody_divides_by(world):
+	"""A restore brings back what a build had under way: its index, and what it has divided vectors by, also where it had begun no index yet."""
+	ids = ['%024x' % n for n in range(1, 4)]
+	world.sql('create table strewn(id int, v real[])')
+	with contextlib.closing(engine(world)) as c, c.cursor() as cursor:
+		for version in ids:
+			cursor.execute("select steward_vectors.make(%s, 'strewn'::regclass, 'v', 'c', 3, 's')", (version,))
+		cursor.execute("create index steward_build_%s on strewn(steward_vectors.cell('%s', v), steward_vectors.code('%s', v))" % ((ids[0],) * 3))
+		cursor.execute("create index steward_search_%s on strewn(steward_vectors.cell('%s', v))" % ((ids[1],) * 2))
+		cursor.execute("comment on index steward_search_%s is 'built by Steward (%s)'" % ((ids[1],) * 2))
+	before = lists(world) - set(ids)
+	until(lambda: lists(world) == before and not any(i[-24:] in ids for i in world.indexes()), 150, 'the end of the strays')
+	world.sql('drop table strewn')
+
+
 def test_a_hostile_owner(world):
 	"""Functions and operators of the same names, in the way of names that are looked for."""
 	world.sql('create table spied(who name)')

@@ -611,15 +611,17 @@ int pg_index_build_here(struct engine *e, const struct engine_index *want, struc
 static int pg_index_clean(struct engine *e, const struct engine_index *want, struct arena *a, const char **ret_why)
 {
 	struct building b = building_of(e, want, a, NULL);
+	struct pg_index_plan p = {.arena = a, .want = want};
 	struct place at;
-	PGconn *conn = NULL;
 	int r = place_find(&b, CLIENTS, &at);
-	r = r < 0 ? trouble(&b, r) : database_find(&b, &at, &conn);
+	r = r < 0 ? trouble(&b, r) : database_find(&b, &at, &p.conn);
 	if (r == 0) {
-		r = session_set(&b, conn);
-		r = r < 0 ? trouble(&b, r) : remains_drop(&b, conn);
+		r = session_set(&b, p.conn);
+		r = r < 0 ? trouble(&b, r) : remains_drop(&b, p.conn);
 	}
-	PQfinish(conn);
+	if (r == 0 && (r = pg_vector_forget(&p)) < 0)
+		r = trouble(&b, r);
+	PQfinish(p.conn);
 	if (r == 0 || r == -ENOENT)
 		r = shards_clean(&b);
 	if (r < 0)

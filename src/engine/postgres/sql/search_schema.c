@@ -136,8 +136,8 @@ int pg_search_schema_make(struct arena *a, PGconn *conn)
 
 /* --- what a restore brings back */
 
-/* Whatever a build had under way when the snapshot was taken; and an index that was built, whose place another build
- * has taken since. Each with the id of its build. */
+/* Whatever a build had under way when the snapshot was taken; an index that was built, whose place another build has
+ * taken since; and what vectors were divided by for an index that is not there. Each with the id of its build. */
 #define UNFINISHED                                                                          \
 	"select right(relname, 24), false from pg_class where relkind = 'i' and relname ~ " \
 	"'^steward_build_[0-9a-f]{24}$' "
@@ -146,19 +146,33 @@ int pg_search_schema_make(struct arena *a, PGconn *conn)
 	"'^steward_search_[0-9a-f]{24}$' and obj_description(c.oid, 'pg_class') = format('built by Steward " \
 	"(%s)', right(c.relname, 24)) and not exists (select from steward_search.indexes i where i.build = " \
 	"right(c.relname, 24)) "
+#define UNDIVIDED                                                                                                      \
+	"union all select version, false from steward_vectors.lists where version ~ '^[0-9a-f]{24}$' and not exists "  \
+	"(select from pg_class where relkind = 'i' and relname in ('steward_build_' || version, 'steward_search_' || " \
+	"version)) "
+
+static int table_is_ours(PGconn *conn, struct arena *a, const char *table, int64_t *ret_there)
+{
+	struct str sql = arena_printf(a,
+	                              "select count(*) from pg_class where oid = to_regclass('%s') and "
+	                              "pg_get_userbyid(relowner) = '" PG_SUPER "'",
+	                              table);
+	return pg_sql_int(conn, ASK_MS, sql.p, ret_there);
+}
 
 int pg_search_strays(struct arena *a, PGconn *conn, const char *database, struct engine_index_strays *strays)
 {
 	PGresult *rows;
-	int64_t there = 0;
-	int r = pg_sql_int(conn, ASK_MS,
-	                   "select count(*) from pg_class where oid = to_regclass('steward_search.indexes') and "
-	                   "pg_get_userbyid(relowner) = '" PG_SUPER "'",
-	                   &there);
+	int64_t there = 0, divided = 0;
+	int r = table_is_ours(conn, a, "steward_search.indexes", &there);
+	if (r == 0)
+		r = table_is_ours(conn, a, "steward_vectors.lists", &divided);
 	if (r == 0 && there && pg_search_schema_make(a, conn) < 0)
 		log_debug("engine: the search functions of a database stay as they are: %s", pg_why_last());
+	struct str sql =
+	        arena_printf(a, "%s%s%slimit 100", UNFINISHED, there ? REPLACED : "", divided ? UNDIVIDED : "");
 	if (r == 0)
-		r = pg_sql_rows(conn, ASK_MS, there ? UNFINISHED REPLACED "limit 100" : UNFINISHED "limit 100", &rows);
+		r = pg_sql_rows(conn, ASK_MS, sql.p, &rows);
 	if (r < 0)
 		return r;
 	for (int i = 0; i < PQntuples(rows) && strays->count < ENGINE_STRAYS_MAX; i++)
