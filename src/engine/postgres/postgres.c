@@ -91,7 +91,6 @@ static int pg_can_run(bool real_clock, struct arena *a, const char **ret_why)
 	if (r == 0)
 		pg_why_set(NULL, "PostgreSQL %u is installed", e->versions[0].major);
 	*ret_why = arena_z(a, str_of(pg_why_last()));
-	pg_activities_free(e->activities);
 	free(e->users);
 	free(e);
 	return r;
@@ -109,6 +108,7 @@ static void engine_free(struct engine *e)
 		close(e->wake_fd);
 	pthread_mutex_destroy(&e->lock);
 	pthread_cond_destroy(&e->changed);
+	pg_activities_free(e->activities);
 	free(e->users);
 	free(e);
 }
