@@ -8,6 +8,7 @@
 #include "engine/postgres/archive/archive_read.h"
 #include "engine/postgres/archive/archive_run.h"
 #include "engine/postgres/archive/archive_spool.h"
+#include "engine/postgres/archive/archive_view.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
 #include "engine/postgres/host/user.h"

@@ -13,8 +13,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/nolink.h"
+#include "engine/postgres/archive/archive_clock.h"
 #include "engine/postgres/archive/archive_common.h"
+#include "engine/postgres/archive/archive_marks.h"
 #include "engine/postgres/archive/archive_prove.h"
+#include "engine/postgres/archive/archive_store.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/model/clusters.h"
@@ -27,15 +30,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define TICK_MS 1000
-#define PUT_BACK_MS 200    /* a clock that is only made slower differs by less between two looks */
-#define FAR_MS 600000      /* for longer nobody waits until the clock is where it was */
-#define AWAY_MS 3000       /* until a repository that failed is tried again */
-#define FORMER_MS 60000    /* for longer the end of an archive that was left is not waited for */
-#define OFF_MS 5000        /* between two looks at one that is not archived */
-#define EMPTY_MS 60000     /* and at one that has left nothing */
-#define MARKS_PUT_MS 2000  /* between two puts of the index's hour */
-#define STILL_PUT_MS 60000 /* the same, where only the time has moved */
+#define AWAY_MS 3000    /* until a repository that failed is tried again */
+#define FORMER_MS 60000 /* for longer the end of an archive that was left is not waited for */
+#define OFF_MS 5000     /* between two looks at one that is not archived */
+#define EMPTY_MS 60000  /* and at one that has left nothing */
 #define SQL_MS 3000
 #define COMMIT_BYTES 56 /* a commit's record without anything in it, aligned: 48 */
 /* Of PostgreSQL's records. */
@@ -95,11 +93,6 @@ void pg_archive_configure(struct buf *b, const struct pg_cluster *c, const struc
 
 /* --- small things */
 
-struct repo_line pg_archive_line(const struct pg_cluster *c, const struct pg_archive *a, const char *set)
-{
-	return (struct repo_line){c->id, a->incarnation, set};
-}
-
 static void why_set(struct pg_archive *a, const char *what, int r)
 {
 	const char *words = repository_why();
@@ -110,229 +103,9 @@ static void why_set(struct pg_archive *a, const char *what, int r)
 	pthread_mutex_unlock(&a->lock);
 }
 
-static void stored_note(struct pg_archive *a)
-{
-	pthread_mutex_lock(&a->lock);
-	a->last_ms = clock_now_ms();
-	pthread_mutex_unlock(&a->lock);
-}
-
-int pg_archive_put(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, const char *name,
-                   const void *bytes, size_t n)
-{
-	struct repo_line line = pg_archive_line(c, a, s->name);
-	uint32_t timeline;
-	uint64_t number;
-	int r = repo_wal_put(a->repository, &line, name, bytes, n);
-	if (r < 0)
-		return r;
-	enum pg_wal_kind kind = pg_wal_parse(name, &timeline, &number);
-	if (kind == WAL_HISTORY)
-		s->histories = timeline > s->histories ? timeline : s->histories;
-	else
-		pg_segments_add(&s->known, timeline, number, kind == WAL_SEGMENT);
-	stored_note(a);
-	return 0;
-}
-
-bool pg_archive_is_same(struct pg_cluster *c, const struct pg_archive *a)
-{
-	pthread_mutex_lock(&c->lock);
-	bool same = strcmp(c->backup.incarnation, a->incarnation) == 0;
-	pthread_mutex_unlock(&c->lock);
-	return same;
-}
-
 static void wal_dir(const struct pg_cluster *c, const char *node, char ret_path[PG_PATH])
 {
 	pg_path_set(ret_path, "%s/%s/%s/data/pg_wal", c->engine->dir, c->id, node);
-}
-
-/* --- the index */
-
-static int index_put(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s)
-{
-	struct repo_line line = pg_archive_line(c, a, s->name);
-	struct buf b = {0};
-	s->index.identity = s->identity;
-	pg_index_write(&b, &s->index);
-	int r = repo_seconds_put(a->repository, &line, 0, b.p, b.n);
-	buf_free(&b);
-	s->index_due = s->index_due && r < 0;
-	return r;
-}
-
-static int marks_put(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s)
-{
-	struct repo_line line = pg_archive_line(c, a, s->name);
-	struct buf b = {0};
-	for (size_t i = 0; i < s->marks.count; i++)
-		pg_mark_write(&b, &s->marks.list[i]);
-	int r = b.n ? repo_seconds_put(a->repository, &line, s->hour, b.p, b.n) : 0;
-	buf_free(&b);
-	if (r == 0) {
-		s->marks_due = false;
-		s->marks_put_ms = s->still_put_ms = pg_mono_ms();
-	}
-	if (r == 0 && s->marks.count) {
-		pthread_mutex_lock(&a->lock);
-		s->last = s->marks.list[s->marks.count - 1];
-		pthread_mutex_unlock(&a->lock);
-	}
-	return r;
-}
-
-/* How long the log has stood still behind the newest mark is put once a minute. */
-static bool stood_still(const struct pg_archive_set *s)
-{
-	return s->marks.count && s->marks.list[s->marks.count - 1].still_ms;
-}
-
-/* When it is time, or its hour is over. */
-int pg_archive_index(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, bool now)
-{
-	bool due =
-	        now ? s->marks_due || stood_still(s) : s->marks_due && pg_mono_ms() - s->marks_put_ms >= MARKS_PUT_MS;
-	int r = due ? marks_put(c, a, s) : 0;
-	return r < 0 || !s->index_due ? r : index_put(c, a, s);
-}
-
-/* PostgreSQL stops at the first commit that is later than the moment it is asked for. Once the clock was put back,
- * what is committed has times that were there before, so that a mark of such a time would lead behind that commit:
- * until the clock is where it was, log is stored and none is made. That keeps the marks in the order of their times,
- * too.
- *
- * One that was ahead by a year would so end all moments for a year. Therefore, where it was put back far, they begin
- * anew: marks of times that are still to come are taken back, and the window ends as at a gap. The snapshot that begins
- * the next lies behind those commits, so that none of them is met on the way from there. */
-static void clock_look(struct pg_archive_set *s)
-{
-	bool first = s->clock.ms == 0;
-	int64_t back = clock_put_back(&s->clock), now = s->clock.ms, was = now + back;
-	if (first && s->last.to_ms > now) /* while no service ran */
-		was = s->last.to_ms + TICK_MS;
-	else if (first || clock_is_virtual() || back <= PUT_BACK_MS)
-		return;
-	if (was - now > FAR_MS) {
-		s->anew = true;
-		s->clean = s->stopped = false; /* also where the log stands still */
-	}
-	if (s->anew || s->twice_ms >= was)
-		return;
-	s->twice_ms = was;
-	log_warn("engine: set %s: the clock was put back by %lld ms: moments until it is where it was are those before",
-	         s->name, (long long)(was - now));
-}
-
-static bool is_twice(const struct pg_archive_set *s, const struct pg_mark *m)
-{
-	const struct pg_mark *last = s->marks.count ? &s->marks.list[s->marks.count - 1] : &s->last;
-	return m->from_ms < s->twice_ms || m->to_ms < last->to_ms;
-}
-
-static int mark_add(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, const struct pg_mark *m)
-{
-	int64_t hour = m->to_ms / PG_HOUR_MS;
-	int r = 0;
-	if (hour != s->hour) {
-		r = s->marks_due || stood_still(s) ? marks_put(c, a, s) : 0;
-		if (r < 0)
-			return r;
-		s->marks.count = 0;
-		s->hour = hour;
-		pg_index_hour(&s->index, hour, m->lsn);
-		s->index_due = true;
-	}
-	/* How long the log stood still is known here alone so far: with the new mark that is put at once. */
-	if (stood_still(s))
-		s->marks_put_ms = 0;
-	pg_marks_add(&s->marks, m);
-	s->marks_due = true;
-	pthread_mutex_lock(&a->lock);
-	s->marked = m->lsn;
-	pthread_mutex_unlock(&a->lock);
-	return 0;
-}
-
-static int hour_load(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, int64_t hour)
-{
-	struct repo_line line = pg_archive_line(c, a, s->name);
-	char *text;
-	size_t n;
-	int r = repo_seconds_get(a->repository, &line, hour, &text, &n);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	s->marks.count = 0;
-	s->hour = hour;
-	if (r == 0) {
-		pg_marks_parse(&s->marks, (struct str){text, n});
-		free(text);
-	}
-	return 0;
-}
-
-/* Marks of times that are still to come, which the clock will show again. */
-static int marks_cut(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, int64_t now)
-{
-	struct pg_index *x = &s->index;
-	int r = 0;
-	while (x->hour_count && r == 0) {
-		int64_t hour = x->hours[x->hour_count - 1].hour;
-		if (hour != s->hour)
-			r = hour_load(c, a, s, hour);
-		while (r == 0 && s->marks.count && s->marks.list[s->marks.count - 1].to_ms > now)
-			s->marks.count--;
-		if (r == 0 && s->marks.count)
-			break;
-		x->hour_count -= r == 0;
-		s->hour = 0;
-	}
-	if (r == 0 && s->marks.count) {
-		struct pg_mark *last = &s->marks.list[s->marks.count - 1];
-		last->still_ms = last->still_ms < now ? last->still_ms : now;
-	}
-	return r;
-}
-
-/* The first mark of a clock that was put back far. Where the window ends is stored before any mark goes: what fails on
- * the way is done again with the next mark, or, after a restart, when the newest of those marks is found. */
-static int moments_begin(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, const struct pg_mark *m)
-{
-	int r = marks_cut(c, a, s, m->from_ms);
-	if (r < 0)
-		return r;
-	pg_index_back(&s->index, m->lsn);
-	s->index.broken = true;
-	r = index_put(c, a, s);
-	r = r < 0 ? r : marks_put(c, a, s);
-	r = r < 0 ? r : pg_common_take_back(c, a, m->from_ms);
-	if (r < 0)
-		return r;
-	log_error("engine: %s set %s: the clock was put back far: what can be restored begins anew with the next "
-	          "snapshot",
-	          c->id, s->name);
-	s->anew = false;
-	s->twice_ms = 0;
-	pthread_mutex_lock(&a->lock);
-	a->broken = true;
-	s->last = s->marks.count ? s->marks.list[s->marks.count - 1] : (struct pg_mark){0};
-	pthread_mutex_unlock(&a->lock);
-	return 0;
-}
-
-/* The log had not moved since the last mark when it was looked at, after `now`. */
-static void mark_extend(struct pg_archive *a, struct pg_archive_set *s, int64_t now)
-{
-	if (s->marks.count == 0)
-		return;
-	struct pg_mark *m = &s->marks.list[s->marks.count - 1];
-	m->still_ms = now > m->still_ms ? now : m->still_ms;
-	s->marks_due |= pg_mono_ms() - s->still_put_ms >= STILL_PUT_MS;
-	pthread_mutex_lock(&a->lock);
-	if (s->last.lsn == m->lsn)
-		s->last = *m;
-	s->moved_ms = 0;
-	pthread_mutex_unlock(&a->lock);
 }
 
 /* --- what the repository has */
@@ -352,7 +125,8 @@ static int listed(void *ctx, const char *name, uint64_t stored)
 	return 0;
 }
 
-static int index_load(struct pg_archive *a, const struct repo_line *line, struct pg_archive_set *s)
+static int index_load(struct pg_cluster *c, struct pg_archive *a, const struct repo_line *line,
+                      struct pg_archive_set *s)
 {
 	char *text;
 	size_t n;
@@ -365,13 +139,7 @@ static int index_load(struct pg_archive *a, const struct repo_line *line, struct
 	free(text);
 	if (s->index.hour_count == 0)
 		return 0;
-	s->hour = s->index.hours[s->index.hour_count - 1].hour;
-	r = repo_seconds_get(a->repository, line, s->hour, &text, &n);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	pg_marks_parse(&s->marks, (struct str){text, n});
-	free(text);
-	return 0;
+	return pg_archive_hour_load(c, a, s, s->index.hours[s->index.hour_count - 1].hour);
 }
 
 /* The first segment since the last gap that is not there as a whole. */
@@ -401,7 +169,7 @@ static int set_load(struct pg_cluster *c, struct pg_archive *a, struct pg_archiv
 	s->known.count = s->marks.count = 0;
 	s->histories = 0;
 	int r = repo_wal_list(a->repository, &line, listed, s);
-	r = r < 0 ? r : index_load(a, &line, s);
+	r = r < 0 ? r : index_load(c, a, &line, s);
 	if (r == 0 && s->histories > 1) {
 		snprintf(name, sizeof name, "%08X.history", s->histories);
 		r = repo_wal_get(a->repository, &line, name, 1 << 20, &text, &n);
@@ -638,8 +406,8 @@ static int mark_store(struct pg_cluster *c, struct pg_archive *a, struct pg_arch
 	s->moved_ms = 0;
 	s->marked = m->lsn;
 	pthread_mutex_unlock(&a->lock);
-	r = s->anew ? moments_begin(c, a, s, m) : 0;
-	return r < 0 || is_twice(s, m) ? r : mark_add(c, a, s, m);
+	r = s->anew ? pg_archive_moments_begin(c, a, s, m) : 0;
+	return r < 0 || pg_archive_clock_repeats(s, m) ? r : pg_archive_mark_add(c, a, s, m);
 }
 
 static int primary_tick(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s)
@@ -647,11 +415,11 @@ static int primary_tick(struct pg_cluster *c, struct pg_archive *a, struct pg_ar
 	struct pg_mark m;
 	uint64_t insert;
 	int64_t recovers = 1, now;
-	clock_look(s);
+	pg_archive_clock_look(s);
 	now = s->clock.ms;
 	s->stopped = false;
 	if (stands_still(c, s)) {
-		mark_extend(a, s, now);
+		pg_archive_mark_extend(a, s, now);
 		return 0;
 	}
 	pthread_mutex_lock(&a->lock);
@@ -672,7 +440,7 @@ static int primary_tick(struct pg_cluster *c, struct pg_archive *a, struct pg_ar
 	s->wrote.tv_sec = 0;
 	r = mark_store(c, a, s, &m);
 	s->insert = insert;
-	s->clean = r == 0 && insert - m.lsn <= COMMIT_BYTES && !is_twice(s, &m);
+	s->clean = r == 0 && insert - m.lsn <= COMMIT_BYTES && !pg_archive_clock_repeats(s, &m);
 	return r;
 }
 
@@ -700,9 +468,9 @@ static int stopped_tick(struct pg_cluster *c, struct pg_archive *a, struct pg_ar
 	struct pg_mark m;
 	conn_close(s);
 	s->clean = false;
-	clock_look(s);
+	pg_archive_clock_look(s);
 	if (s->stopped) {
-		mark_extend(a, s, clock_now_ms());
+		pg_archive_mark_extend(a, s, clock_now_ms());
 		return 0;
 	}
 	int r = stopped_mark(c, s, &m);
@@ -924,5 +692,5 @@ void pg_archive_tick(struct pg_cluster *c, struct pg_archive *a)
 	repository_put(a->repository);
 	a->repository = NULL;
 	pg_spool_bound(c, a);
-	due_set(a, more ? 0 : r < 0 && r != -ESTALE ? AWAY_MS : TICK_MS);
+	due_set(a, more ? 0 : r < 0 && r != -ESTALE ? AWAY_MS : PG_ARCHIVE_TICK_MS);
 }

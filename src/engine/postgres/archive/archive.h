@@ -34,6 +34,8 @@
 
 struct pg_log_copy;
 
+#define PG_ARCHIVE_TICK_MS 1000 /* between two looks at a cluster whose log goes into the repository */
+
 void pg_archive_configure(struct buf *b, const struct pg_cluster *c, const struct pg_node *n); /* a node's lines */
 
 struct pg_archive_set {
@@ -110,15 +112,6 @@ bool pg_archives(const struct pg_cluster *c); /* whether its log goes into the r
 /* One look at a cluster, by the only one who works on it. */
 void pg_archive_tick(struct pg_cluster *c, struct pg_archive *a);
 void pg_archive_forget(struct pg_archive *a, bool all); /* sets that are not there any more, or all */
-/* Whether the nodes' directories are still those of the data whose log is being stored: asked after reading there. A
- * restore says that they are not before it changes them. */
-bool pg_archive_is_same(struct pg_cluster *c, const struct pg_archive *a);
-/* Puts what was added to the index when it is time, or now. */
-int pg_archive_index(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, bool now);
-int pg_archive_put(struct pg_cluster *c, struct pg_archive *a, struct pg_archive_set *s, const char *name,
-                   const void *bytes, size_t n);
-/* The line of a set, of names that live as long as the arguments. */
-struct repo_line pg_archive_line(const struct pg_cluster *c, const struct pg_archive *a, const char *set);
 /* A record that marks a place, and a commit behind it, on a connection to a primary; ret_insert: where the log stood
  * then. */
 int pg_mark_make(PGconn *conn, struct pg_mark *ret_mark, uint64_t *ret_insert);

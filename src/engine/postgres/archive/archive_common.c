@@ -11,6 +11,7 @@
 #include "engine/postgres/archive/archive.h"
 #include "engine/postgres/archive/archive_index.h"
 #include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/archive/archive_store.h"
 #include "engine/postgres/model/clusters.h"
 #include "engine/postgres/model/paths.h"
 #include "engine/postgres/model/wait.h"

@@ -9,6 +9,7 @@
 #include "base/nolink.h"
 #include "engine/postgres/archive/archive_index.h"
 #include "engine/postgres/archive/archive_read.h"
+#include "engine/postgres/archive/archive_view.h"
 #include "engine/postgres/model/paths.h"
 #include "engine/postgres/model/wait.h"
 #include "engine/postgres/model/why.h"

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "engine/postgres/archive/archive.h"
 #include "engine/postgres/archive/archive_index.h"
+#include "engine/postgres/archive/archive_store.h"
 #include "engine/postgres/model/clusters.h"
 
 #include <errno.h>

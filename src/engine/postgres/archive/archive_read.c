@@ -1,12 +1,11 @@
-/* What can be restored, told from the archive itself: which segments lie there without a gap, which timelines lead to
- * the newest one, and which marks are on that way. Nothing here needs the cluster, which may be gone; only that its log
- * stands still at this moment is asked of its host. */
+/* What can be restored, told from the archive itself: the windows within which each moment can be, the points that all
+ * sets share, and what PostgreSQL is told to recover to. */
 #include "engine/postgres/archive/archive_read.h"
 
 #include "base/arena.h"
 #include "base/clock.h"
 #include "engine/postgres/archive/archive_common.h"
-#include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/archive/archive_view.h"
 #include "engine/postgres/model/wait.h"
 #include "engine/postgres/model/why.h"
 
@@ -15,168 +14,7 @@
 
 #define KEPT_MS 1000
 
-static int listed(void *ctx, const char *name, uint64_t stored)
-{
-	struct pg_view *v = ctx;
-	uint32_t timeline;
-	uint64_t number;
-	(void)stored;
-	enum pg_wal_kind kind = pg_wal_parse(name, &timeline, &number);
-	if (kind == WAL_NONE)
-		return 0;
-	if (timeline > v->newest)
-		v->newest = timeline;
-	if (kind != WAL_HISTORY)
-		pg_segments_add(&v->known, timeline, number, kind == WAL_SEGMENT);
-	return 0;
-}
-
-int pg_view_chain(struct pg_view *v, uint32_t timeline, struct pg_chain *chain)
-{
-	char name[PG_WAL_NAME], *text = NULL;
-	size_t n;
-	snprintf(name, sizeof name, "%08X.history", timeline);
-	int r = timeline > 1 ? repo_wal_get(v->repository, &v->line, name, 1 << 20, &text, &n) : 0;
-	if (r == 0)
-		pg_chain_parse(chain, timeline, text);
-	free(text);
-	return r;
-}
-
-static int index_load(struct pg_view *v)
-{
-	char *text;
-	size_t n;
-	int r = repo_seconds_get(v->repository, &v->line, 0, &text, &n);
-	if (r < 0)
-		return r;
-	pg_index_parse(&v->index, (struct str){text, n});
-	free(text);
-	return 0;
-}
-
-void pg_view_close(struct pg_view *v)
-{
-	repository_put(v->repository);
-	free(v->known.list);
-	free(v->chain.parts);
-	free(v->marks.list);
-	pg_index_free(&v->index);
-}
-
-/* --- marks, by hour */
-
-static int hour_load(struct pg_view *v, int64_t hour)
-{
-	char *text;
-	size_t n, kept = 0;
-	if (v->hour == hour)
-		return 0;
-	v->marks.count = 0;
-	v->hour = -1;
-	int r = repo_seconds_get(v->repository, &v->line, hour, &text, &n);
-	if (r < 0)
-		return r == -ENOENT ? 0 : r;
-	pg_marks_parse(&v->marks, (struct str){text, n});
-	free(text);
-	/* What lies behind a fork is no part of the way. */
-	for (size_t i = 0; i < v->marks.count; i++)
-		if (pg_chain_has(&v->chain, v->marks.list[i].timeline, v->marks.list[i].end))
-			v->marks.list[kept++] = v->marks.list[i];
-		else if (v->marks.list[i].from_ms > v->left_ms)
-			v->left_ms = v->marks.list[i].from_ms;
-	v->marks.count = kept;
-	v->hour = hour;
-	return 0;
-}
-
-typedef bool mark_test(const struct pg_mark *m, uint64_t value);
-
-static bool is_from_lsn(const struct pg_mark *m, uint64_t lsn)
-{
-	return m->lsn >= lsn;
-}
-
-static bool is_until_lsn(const struct pg_mark *m, uint64_t lsn)
-{
-	return m->end <= lsn;
-}
-
-static bool is_until_mark(const struct pg_mark *m, uint64_t lsn)
-{
-	return m->lsn <= lsn;
-}
-
-static bool is_after_time(const struct pg_mark *m, uint64_t ms)
-{
-	return m->from_ms > (int64_t)ms;
-}
-
-static bool is_not_over(const struct pg_mark *m, uint64_t ms)
-{
-	return m->to_ms > (int64_t)ms;
-}
-
-static bool is_until_time(const struct pg_mark *m, uint64_t ms)
-{
-	return m->to_ms <= (int64_t)ms;
-}
-
-/* The first from that hour on, or, backwards, the last. -ENOENT. */
-static int mark_seek(struct pg_view *v, size_t hour, bool backwards, mark_test *test, uint64_t value,
-                     struct pg_mark *ret_mark)
-{
-	while (hour < v->index.hour_count) { /* below 0 is above it too */
-		int r = hour_load(v, v->index.hours[hour].hour);
-		if (r < 0)
-			return r;
-		for (size_t i = 0; i < v->marks.count; i++) {
-			const struct pg_mark *m = &v->marks.list[backwards ? v->marks.count - 1 - i : i];
-			if (test(m, value)) {
-				*ret_mark = *m;
-				return 0;
-			}
-		}
-		hour = backwards ? hour - 1 : hour + 1;
-	}
-	return -ENOENT;
-}
-
-/* The last hour that begins before the position. */
-static size_t hour_of_lsn(const struct pg_view *v, uint64_t lsn)
-{
-	size_t i = v->index.hour_count;
-	while (i > 1 && v->index.hours[i - 1].lsn > lsn)
-		i--;
-	return i ? i - 1 : 0;
-}
-
-static size_t hour_of_time(const struct pg_view *v, int64_t ms)
-{
-	size_t i = v->index.hour_count;
-	while (i > 1 && v->index.hours[i - 1].hour > ms / PG_HOUR_MS)
-		i--;
-	return i ? i - 1 : 0;
-}
-
 /* --- stretches without a gap */
-
-int pg_view_segment(const struct pg_view *v, const struct pg_chain *chain, uint64_t number)
-{
-	const struct pg_chain_part *part = pg_chain_part(chain, number);
-	const struct pg_segment *g = part ? pg_segments_find(&v->known, part->timeline, number) : NULL;
-	return !g ? 0 : g->complete ? 2 : 1;
-}
-
-/* Whether the log from one position to the other is there. */
-static bool is_whole(const struct pg_view *v, const struct pg_chain *chain, uint64_t from, uint64_t to)
-{
-	uint64_t last = (to - 1) / PG_SEGMENT;
-	for (uint64_t number = from / PG_SEGMENT; number < last; number++)
-		if (pg_view_segment(v, chain, number) < 2)
-			return false;
-	return pg_view_segment(v, chain, last) > 0;
-}
 
 struct run {
 	uint64_t from, to; /* numbers; the last may be there in part */
@@ -204,86 +42,18 @@ static size_t runs_find(const struct pg_view *v, struct run **ret_runs)
 	return count;
 }
 
-/* The number of the last segment on the way, and of the first of all; 0: there is none. */
-static uint64_t last_known(const struct pg_view *v)
-{
-	for (size_t i = v->known.count; i > 0; i--)
-		if (pg_view_segment(v, &v->chain, v->known.list[i - 1].number))
-			return v->known.list[i - 1].number;
-	return 0;
-}
-
-static uint64_t first_known(const struct pg_view *v)
-{
-	return v->known.count ? v->known.list[0].number : 0;
-}
-
-/* Whether there is no hole but those that are known, and the newest mark's log is there, which was stored before the
- * mark. */
-static bool looks_whole(struct pg_view *v)
-{
-	struct pg_mark last;
-	struct pg_hole hole;
-	return !pg_hole_find(&v->known, &v->chain, &v->index, first_known(v), last_known(v), &hole) &&
-	       (mark_seek(v, v->index.hour_count - 1, true, is_until_lsn, UINT64_MAX, &last) < 0 ||
-	        is_whole(v, &v->chain, last.lsn, last.end));
-}
-
-/* The segments that lie there, and the chain to the newest timeline; one whose history is not there yet leads
- * nowhere. */
-static int segments_load(struct pg_view *v)
-{
-	int r = repo_wal_list(v->repository, &v->line, listed, v), missing = -ENOENT;
-	while (r == 0 && missing == -ENOENT && v->newest) {
-		missing = pg_view_chain(v, v->newest, &v->chain);
-		r = missing == -ENOENT ? 0 : missing;
-		v->newest -= missing == -ENOENT;
-	}
-	return r;
-}
-
-int pg_view_open(struct engine *e, const struct engine_source *of, const char *set, bool segments, struct pg_view *v)
-{
-	*v = (struct pg_view){.line = {of->cluster_id, of->incarnation, set}, .hour = -1, .newest = 1};
-	struct pg_archive_now now;
-	int r = e->repositories ? repository_get(e->repositories, of->region, of->group_id, &v->repository) : -ENOENT;
-	r = r < 0 ? r : index_load(v);
-	/* Of the segment that is being written the host knows best: a list that is made while it is replaced may miss
-	 * it. */
-	if (r == 0 && segments && pg_archive_now(e, of, set, &now) && now.stored)
-		pg_segments_add(&v->known, now.timeline, (now.stored - 1) / PG_SEGMENT, false);
-	r = r < 0 || !segments ? r : segments_load(v);
-	/* A segment whose beginning is replaced by the whole while the list is made can be missed in both forms. */
-	if (r == 0 && segments && !looks_whole(v)) {
-		v->hour = -1;
-		r = segments_load(v);
-	}
-	if (r < 0)
-		pg_view_close(v);
-	return r;
-}
-
-static int64_t still_until(struct engine *e, const struct engine_source *of, const struct pg_view *v,
-                           const struct pg_mark *m)
-{
-	struct pg_archive_now now;
-	bool same =
-	        pg_archive_now(e, of, v->line.set, &now) && now.last.lsn == m->lsn && now.last.timeline == m->timeline;
-	return same && now.last.still_ms > m->still_ms ? now.last.still_ms : m->still_ms;
-}
-
 /* Of the log from one position to the other. -ENOENT: no moment of it is known. */
 static int log_window(struct engine *e, const struct engine_source *of, struct pg_view *v, uint64_t from, uint64_t to,
                       struct engine_window *ret_window)
 {
 	struct pg_mark first, last;
-	int r = mark_seek(v, hour_of_lsn(v, from), false, is_from_lsn, from, &first);
-	r = r < 0 ? r : mark_seek(v, hour_of_lsn(v, to), true, is_until_lsn, to, &last);
+	int r = pg_view_seek(v, pg_view_hour_of_lsn(v, from), false, pg_mark_is_from, from, &first);
+	r = r < 0 ? r : pg_view_seek(v, pg_view_hour_of_lsn(v, to), true, pg_mark_ends_by, to, &last);
 	if (r < 0)
 		return r;
 	if (first.end > to || last.lsn < from)
 		return -ENOENT;
-	int64_t still = still_until(e, of, v, &last), before = last.from_ms - 1;
+	int64_t still = pg_view_still_until(e, of, v, &last), before = last.from_ms - 1;
 	*ret_window = (struct engine_window){first.to_ms, still > before ? still : before};
 	return ret_window->from_ms <= ret_window->to_ms ? 0 : -ENOENT;
 }
@@ -318,83 +88,6 @@ static int set_windows(struct engine *e, const struct engine_source *of, const c
 		r = run_windows(e, of, &v, &runs[i], *ret_list, ret_count);
 	free(runs);
 	pg_view_close(&v);
-	return r;
-}
-
-/* --- for `steward repository check` */
-
-static void hole_tell(const struct pg_view *v, const struct pg_hole *hole, void (*fault)(void *ctx, const char *words),
-                      void *ctx)
-{
-	const struct pg_chain_part *part = pg_chain_part(&v->chain, hole->from);
-	char name[PG_WAL_NAME], last[PG_WAL_NAME], words[400];
-	pg_wal_name(part ? part->timeline : v->newest, hole->from, true, name);
-	part = pg_chain_part(&v->chain, hole->to - 1);
-	pg_wal_name(part ? part->timeline : v->newest, hole->to - 1, true, last);
-	bool one = hole->to - hole->from == 1;
-	snprintf(words, sizeof words,
-	         "wal/%s/%s/%s/%.8s/%s: is missing%s%s; points in time of the cluster %s that need it cannot be "
-	         "restored",
-	         v->line.cluster, v->line.incarnation, v->line.set, name, name, one ? "" : ", and what follows up to ",
-	         one ? "" : last, v->line.cluster);
-	fault(ctx, words);
-}
-
-/* What the newest mark speaks of is there, in whatever form and on whatever timeline: a list may be made between the
- * history of a new timeline and its first segment. */
-static bool has_tail(struct pg_view *v, struct pg_hole *ret_hole)
-{
-	struct pg_mark last;
-	if (mark_seek(v, v->index.hour_count - 1, true, is_until_lsn, UINT64_MAX, &last) < 0)
-		return true;
-	uint64_t number = (last.end - 1) / PG_SEGMENT, there = v->known.list[v->known.count - 1].number;
-	*ret_hole = (struct pg_hole){there + 1, number + 1};
-	return number <= there;
-}
-
-static int line_check(struct pg_view *v, void (*fault)(void *ctx, const char *words), void *ctx,
-                      struct repo_check *seen)
-{
-	struct pg_hole hole;
-	int r = index_load(v);
-	r = r < 0 && r != -ENOENT ? r : segments_load(v);
-	if (r < 0 || !v->known.count)
-		return r;
-	/* Somebody may be writing: what is in neither of two lists is missing. */
-	if (pg_hole_find(&v->known, &v->chain, &v->index, first_known(v), last_known(v), &hole) || !has_tail(v, &hole))
-		r = segments_load(v);
-	uint64_t from = first_known(v), last = last_known(v);
-	for (; r == 0 && pg_hole_find(&v->known, &v->chain, &v->index, from, last, &hole); from = hole.to) {
-		hole_tell(v, &hole, fault, ctx);
-		seen->faults++;
-	}
-	if (r == 0 && !has_tail(v, &hole)) {
-		hole_tell(v, &hole, fault, ctx);
-		seen->faults++;
-	}
-	return r;
-}
-
-int pg_backup_check_log(struct repository *repository, void (*fault)(void *ctx, const char *words), void *ctx,
-                        struct repo_check *seen)
-{
-	struct arena *a = arena_new();
-	struct repo_line *lines;
-	size_t count = 0;
-	int r = repo_wal_lines(repository, a, &lines, &count);
-	for (size_t i = 0; i < count && r == 0; i++) {
-		struct pg_view v = {.repository = repository, .line = lines[i], .hour = -1, .newest = 1};
-		r = line_check(&v, fault, ctx, seen);
-		if (r == -ENOKEY || r == -EKEYREVOKED) {
-			seen->locked++;
-			r = 0;
-		} else if (r == -EBADMSG) {
-			r = 0; /* an object that was read, and told, for itself */
-		}
-		v.repository = NULL;
-		pg_view_close(&v);
-	}
-	arena_free(a);
 	return r;
 }
 
@@ -463,7 +156,7 @@ static int common_check(struct cluster_view *c, const struct pg_common *m)
 		struct pg_view *v;
 		r = set_open(c, s->name, &v);
 		if (r == 0 &&
-		    (!pg_chain_has(&v->chain, s->timeline, s->end) || !is_whole(v, &v->chain, s->lsn, s->end)))
+		    (!pg_chain_has(&v->chain, s->timeline, s->end) || !pg_view_is_whole(v, &v->chain, s->lsn, s->end)))
 			r = -ENOENT;
 	}
 	return r;
@@ -659,14 +352,14 @@ static int gather_marks(struct pg_view *v, int64_t from_ms, int64_t to_ms, struc
 		int64_t hour = v->index.hours[i - 1].hour;
 		if (hour < from_ms / PG_HOUR_MS || hour > to_ms / PG_HOUR_MS)
 			continue;
-		int r = hour_load(v, hour);
+		int r = pg_view_hour_load(v, hour);
 		if (r < 0)
 			return r;
 		for (size_t k = v->marks.count; k > 0 && g->count < g->max; k--) {
 			const struct pg_mark *m = &v->marks.list[k - 1];
 			struct pg_common one = {m->from_ms, m->to_ms, 1, {{"", m->timeline, m->lsn, m->end}}};
 			snprintf(one.sets[0].name, sizeof one.sets[0].name, "%s", v->line.set);
-			if (m->to_ms >= from_ms && m->to_ms <= to_ms && is_whole(v, &v->chain, m->lsn, m->end))
+			if (m->to_ms >= from_ms && m->to_ms <= to_ms && pg_view_is_whole(v, &v->chain, m->lsn, m->end))
 				pg_common_tell(&one, g->arena, &g->list[g->count++]);
 		}
 	}
@@ -704,12 +397,12 @@ int pg_backup_position(struct engine *e, const struct engine_source *of, int64_t
 	if (r < 0)
 		return r;
 	r = is_sharded(&c) ? -ENOENT : set_open(&c, only_set(&c), &v);
-	r = r < 0 ? r : mark_seek(v, hour_of_time(v, time_ms), true, is_until_time, (uint64_t)time_ms, &m);
+	r = r < 0 ? r : pg_view_seek(v, pg_view_hour_of_time(v, time_ms), true, pg_mark_is_over, (uint64_t)time_ms, &m);
 	if (r == 0) {
 		int64_t begin = time_ms - time_ms % 1000;
 		*ret_position = (struct engine_position){.timeline = m.timeline, .lsn = m.lsn};
 		snprintf(ret_position->set, sizeof ret_position->set, "%s", v->line.set);
-		r = mark_seek(v, hour_of_time(v, begin), true, is_until_time, (uint64_t)begin, &second);
+		r = pg_view_seek(v, pg_view_hour_of_time(v, begin), true, pg_mark_is_over, (uint64_t)begin, &second);
 		*ret_second_lsn = r == 0 ? second.lsn : m.lsn;
 		r = r == -ENOENT ? 0 : r;
 	}
@@ -723,7 +416,7 @@ int pg_backup_position(struct engine *e, const struct engine_source *of, int64_t
  * the clock was put back there are such. */
 static bool is_passable(const struct pg_view *v, const struct pg_mark *from, const struct pg_mark *to)
 {
-	return !pg_index_back_find(&v->index, from->lsn, to->lsn) && is_whole(v, &v->chain, from->lsn, to->end);
+	return !pg_index_back_find(&v->index, from->lsn, to->lsn) && pg_view_is_whole(v, &v->chain, from->lsn, to->end);
 }
 
 /* A mark that is over at that time, and one that begins after it. */
@@ -732,15 +425,15 @@ static int time_resolve(struct engine *e, const struct engine_source *of, struct
 {
 	struct pg_mark before, after = {0}, during = {0};
 	const int64_t time_ms = point->time_ms;
-	size_t hour = hour_of_time(v, time_ms);
-	int r = mark_seek(v, hour, true, is_until_time, (uint64_t)time_ms, &before);
+	size_t hour = pg_view_hour_of_time(v, time_ms);
+	int r = pg_view_seek(v, hour, true, pg_mark_is_over, (uint64_t)time_ms, &before);
 	if (r < 0)
 		return r;
-	int later = mark_seek(v, hour, false, is_after_time, (uint64_t)time_ms, &after);
+	int later = pg_view_seek(v, hour, false, pg_mark_is_after, (uint64_t)time_ms, &after);
 	if (later < 0 && later != -ENOENT)
 		return later;
 	/* A mark that was being made then: what was committed since the one before it may be older than the moment. */
-	int made = mark_seek(v, hour, false, is_not_over, (uint64_t)time_ms, &during);
+	int made = pg_view_seek(v, hour, false, pg_mark_is_not_over, (uint64_t)time_ms, &during);
 	if (made < 0 && made != -ENOENT)
 		return made;
 	bool making = made == 0 && during.from_ms <= time_ms;
@@ -748,15 +441,15 @@ static int time_resolve(struct engine *e, const struct engine_source *of, struct
 	 * was found by was a later mark, which went with a former primary. */
 	bool known = later < 0 && v->left_ms <= time_ms && point->position.lsn == before.lsn &&
 	             point->position.timeline == before.timeline;
-	if (((known && !making) || still_until(e, of, v, &before) >= time_ms) &&
-	    is_whole(v, &v->chain, before.lsn, before.end)) {
+	if (((known && !making) || pg_view_still_until(e, of, v, &before) >= time_ms) &&
+	    pg_view_is_whole(v, &v->chain, before.lsn, before.end)) {
 		*ret_target = (struct pg_target){
 		        .timeline = before.timeline, .lsn = before.lsn, .least = before.lsn, .end = before.end};
 		return 0;
 	}
 	/* Nothing follows that mark, or a hole does: its own log has all that was committed until the moment. */
 	if (making && (later < 0 || !is_passable(v, &before, &after))) {
-		if (!known && still_until(e, of, v, &during) < time_ms)
+		if (!known && pg_view_still_until(e, of, v, &during) < time_ms)
 			return -ENOENT;
 		after = during;
 		later = 0;
@@ -771,16 +464,16 @@ static int time_resolve(struct engine *e, const struct engine_source *of, struct
 static int position_resolve(struct pg_view *v, const struct engine_position *p, struct pg_target *ret_target)
 {
 	struct pg_mark before, after;
-	size_t hour = hour_of_lsn(v, p->lsn);
+	size_t hour = pg_view_hour_of_lsn(v, p->lsn);
 	if (p->timeline && !pg_chain_has(&v->chain, p->timeline, p->lsn))
 		return -ENOENT;
-	int r = mark_seek(v, hour, false, is_from_lsn, p->lsn, &after);
+	int r = pg_view_seek(v, hour, false, pg_mark_is_from, p->lsn, &after);
 	if (r < 0)
 		return r;
-	r = mark_seek(v, hour, true, is_until_mark, p->lsn, &before);
+	r = pg_view_seek(v, hour, true, pg_mark_is_by, p->lsn, &before);
 	if (r < 0 && r != -ENOENT)
 		return r;
-	if (!is_whole(v, &v->chain, p->lsn, after.end))
+	if (!pg_view_is_whole(v, &v->chain, p->lsn, after.end))
 		return -ENOENT;
 	*ret_target = (struct pg_target){
 	        .timeline = after.timeline, .lsn = p->lsn, .least = r == 0 ? before.lsn : 0, .end = after.end};

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "engine/postgres/archive/archive.h"
 #include "engine/postgres/archive/archive_copy.h"
+#include "engine/postgres/archive/archive_marks.h"
 #include "engine/postgres/archive/archive_spool.h"
 #include "engine/postgres/model/clusters.h"
 #include "engine/postgres/model/wait.h"

@@ -14,6 +14,7 @@
 #include "engine/postgres/archive/archive.h"
 #include "engine/postgres/archive/archive_index.h"
 #include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/archive/archive_store.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/fscrypt.h"

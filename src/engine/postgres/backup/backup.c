@@ -2,6 +2,7 @@
 #include "engine/postgres/backup/backup.h"
 
 #include "base/arena.h"
+#include "engine/postgres/archive/archive_check.h"
 #include "engine/postgres/archive/archive_prove.h"
 #include "engine/postgres/archive/archive_read.h"
 #include "engine/postgres/archive/archive_run.h"
