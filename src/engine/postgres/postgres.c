@@ -44,6 +44,7 @@
 #include "engine/postgres/observe/log.h"
 #include "engine/postgres/observe/log_node.h"
 #include "engine/postgres/observe/measure.h"
+#include "engine/postgres/observe/measure_servers.h"
 #include "engine/postgres/observe/shapes.h"
 #include "engine/postgres/sql/index.h"
 #include "engine/postgres/sql/index_run.h"

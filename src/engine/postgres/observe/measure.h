@@ -5,7 +5,6 @@
 #include "engine/postgres/model/model.h"
 
 extern const struct engine_sampling_ops pg_sampling;
-void pg_measures_free(struct engine *e); /* the connections that were kept for it */
 
 /* A server's figures, in the order of the columns, after which come the epoch, whether it leads, whether its module
  * counts what clients do, and waits and blocks (activity.h); before version 17, and from then on. */
