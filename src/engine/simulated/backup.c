@@ -16,7 +16,6 @@
 #define RESTORE_SHARE 0.6666
 #define LSN_PER_MS 16ull
 #define CHECKPOINT_MS 60000LL
-#define TAR_BLOCK 512u
 #define WORK_TEXT 64
 
 struct sim_snapshot {
@@ -628,80 +627,16 @@ static int sim_restore(struct engine *e, const struct engine_source *from, const
 	return r;
 }
 
-static void octal(char *to, size_t size, uint64_t value)
-{
-	to[--size] = '\0';
-	for (; size; value /= 8)
-		to[--size] = (char)('0' + value % 8);
-}
-
-static int tar_head_write(objects_write *write, void *ctx, const char *name, uint64_t n)
-{
-	struct header {
-		char name[100], mode[8], uid[8], gid[8], size[12], time[12], sum[8], type, link[100], magic[6],
-		        version[2], user[32], group[32], major[8], minor[8], prefix[155], rest[12];
-	} h;
-	unsigned sum = 0;
-	_Static_assert(sizeof h == TAR_BLOCK, "a header is one block");
-	memset(&h, 0, sizeof h);
-	snprintf(h.name, sizeof h.name, "%s", name);
-	octal(h.mode, sizeof h.mode, 0600);
-	octal(h.uid, sizeof h.uid, 0);
-	octal(h.gid, sizeof h.gid, 0);
-	octal(h.size, sizeof h.size, n);
-	octal(h.time, sizeof h.time, 0);
-	memset(h.sum, ' ', sizeof h.sum);
-	h.type = '0';
-	memcpy(h.magic, "ustar", 6);
-	memcpy(h.version, "00", 2);
-	for (size_t i = 0; i < sizeof h; i++)
-		sum += ((const unsigned char *)&h)[i];
-	octal(h.sum, 7, sum);
-	return write(ctx, &h, sizeof h);
-}
-
-static int tar_add(objects_write *write, void *ctx, const char *name, const char *text)
-{
-	static const char zeros[TAR_BLOCK];
-	size_t n = strlen(text), pad = (TAR_BLOCK - n % TAR_BLOCK) % TAR_BLOCK;
-	int r = tar_head_write(write, ctx, name, n);
-	if (r >= 0)
-		r = write(ctx, text, n);
-	return r < 0 || !pad ? r : write(ctx, zeros, pad);
-}
-
-/* A file of zeros, as large as the test control says. */
-static int tar_add_zeros(objects_write *write, void *ctx, uint64_t bytes)
-{
-	static const char zeros[TAR_BLOCK * 32];
-	int r = tar_head_write(write, ctx, "data", bytes);
-	for (uint64_t left = (bytes + TAR_BLOCK - 1) / TAR_BLOCK * TAR_BLOCK; r >= 0 && left;) {
-		size_t part = left < sizeof zeros ? (size_t)left : sizeof zeros;
-		r = write(ctx, zeros, part);
-		left -= part;
-	}
-	return r;
-}
-
 static int tar_make(struct engine *e, const struct engine_source *of, const char *set, objects_write *write, void *ctx,
                     const char **ret_why)
 {
-	static const char end[2 * TAR_BLOCK];
 	char label[160];
 	snprintf(label, sizeof label, "CLUSTER: %s\nSNAPSHOT: %s\nSET: %s\n", of->cluster_id, of->snapshot_id, set);
 	pthread_mutex_lock(&e->lock);
 	int r = reach(e, of->region, ret_why);
 	uint64_t bytes = e->download_bytes;
 	pthread_mutex_unlock(&e->lock);
-	if (r == 0)
-		r = tar_add(write, ctx, "PG_VERSION", "17\n");
-	if (r >= 0)
-		r = tar_add(write, ctx, "backup_label", label);
-	if (r >= 0 && bytes)
-		r = tar_add_zeros(write, ctx, bytes);
-	if (r >= 0)
-		r = write(ctx, end, sizeof end);
-	return r < 0 ? r : 0;
+	return r < 0 ? r : sim_tar_write(label, bytes, write, ctx);
 }
 
 struct tar_rest {

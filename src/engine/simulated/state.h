@@ -81,6 +81,10 @@ void sim_archive_note(struct engine *e, const struct engine_cluster *want);
 void sim_archive_end(struct engine *e, const char *cluster_id);
 extern const struct engine_backup_ops sim_backup;
 
+/* --- tar.c */
+/* A data directory with that label, and a file of so many zeros, as a tar. */
+int sim_tar_write(const char *label, uint64_t zeros, objects_write *write, void *ctx);
+
 /* --- history.c */
 /* The nodes are as they are since then; with the lock held. */
 void sim_moments_note(struct sim_cluster *s, int64_t from_ms);
