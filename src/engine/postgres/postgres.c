@@ -23,6 +23,7 @@
 #include "engine/postgres/cluster/pool.h"
 #include "engine/postgres/cluster/quota.h"
 #include "engine/postgres/cluster/renew.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/cluster/supervisor.h"
 #include "engine/postgres/cluster/throwaway.h"
 #include "engine/postgres/host/cgroup.h"

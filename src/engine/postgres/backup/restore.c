@@ -23,6 +23,7 @@
 #include "engine/postgres/cluster/failover.h"
 #include "engine/postgres/cluster/restoring.h"
 #include "engine/postgres/cluster/router.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/cluster/throwaway.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"

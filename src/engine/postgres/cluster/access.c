@@ -1,19 +1,20 @@
-/* Who may connect: the HBA and ident files of every node, from the access list. The rules, in order: the service and
- * the other nodes over the unix socket, known by their system user; never the superuser from the network; users with
- * certificates and users of a directory; then everybody with a password, from each listed network, over TLS only.
- * Nothing else matches, so nothing else gets in. A certificate counts by its subject, which the ident file maps to one
- * user. */
+/* Who may connect: users, their rights and the rules for addresses, brought to all sets of a cluster. What was taken
+ * away comes first, everywhere, and then what was given. hba.c writes the files, enforce.c brings them to running
+ * servers. */
 #include "engine/postgres/cluster/access.h"
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/nolink.h"
+#include "engine/postgres/cluster/access_mark.h"
 #include "engine/postgres/cluster/admit.h"
 #include "engine/postgres/cluster/audit.h"
 #include "engine/postgres/cluster/enforce.h"
 #include "engine/postgres/cluster/module.h"
 #include "engine/postgres/cluster/quota.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/model/clusters.h"
 #include "engine/postgres/model/paths.h"
@@ -33,232 +34,7 @@
 #include <unistd.h>
 
 #define ADMIT_MS 10000
-
-/* A quoted word of an HBA file: a quote is doubled, and keywords are plain names. */
-static void word_add(struct buf *b, const char *word)
-{
-	buf_c(b, '"');
-	for (const char *p = word; *p; p++) {
-		if (*p == '"')
-			buf_c(b, '"');
-		buf_c(b, *p);
-	}
-	buf_c(b, '"');
-}
-
-void pg_access_network(struct buf *b, const struct cidr *network)
-{
-	char text[IP_TEXT];
-	cidr_format(network, text);
-	buf_printf(b, "%s", text);
-	if (!strchr(text, '/'))
-		buf_printf(b, "/%d", network->v4 ? 32 : 128);
-}
-
-/* name="value" */
-static void option_add(struct buf *b, const char *name, const char *value)
-{
-	buf_printf(b, " %s=", name);
-	word_add(b, value);
-}
-
-/* An LDAP URL's parts are percent-encoded, and so many question marks, which separate them, are kept. */
-static void encoded_add(struct buf *b, const char *text, unsigned marks)
-{
-	for (const unsigned char *p = (const unsigned char *)text; *p; p++)
-		if (isalnum(*p) || strchr("=,.-_()&|!*:", *p) || (*p == '?' && marks && marks--))
-			buf_c(b, (char)*p);
-		else
-			buf_printf(b, "%%%02X", *p);
-}
-
-/* An entry whose name holds the user's is bound to at once, and no password but the user's own is needed. Any other
- * is looked up first. */
-static void directory_add(struct buf *b, const struct engine_ldap *ldap, const struct engine_user *u)
-{
-	const char *at = u->ldap_dn ? strstr(u->ldap_dn, u->name) : NULL;
-	bool v6 = strchr(ldap->host, ':') != NULL;
-	struct buf part = {0};
-	if (at) {
-		buf_printf(&part, v6 ? "[%s]" : "%s", ldap->host);
-		buf_c(&part, 0);
-		option_add(b, "ldapserver", part.p);
-		buf_printf(b, " ldapport=%u%s", ldap->port, ldap->tls ? " ldapscheme=ldaps" : "");
-		part.n = 0;
-		buf_add(&part, u->ldap_dn, (size_t)(at - u->ldap_dn));
-		buf_c(&part, 0);
-		option_add(b, "ldapprefix", part.p);
-		option_add(b, "ldapsuffix", at + strlen(u->name));
-	} else {
-		buf_printf(&part, v6 ? "%s://[%s]:%u/" : "%s://%s:%u/", ldap->tls ? "ldaps" : "ldap", ldap->host,
-		           ldap->port);
-		encoded_add(&part, u->ldap_dn ? u->ldap_dn : u->ldap_query, u->ldap_dn ? 0 : 3);
-		buf_z(&part, u->ldap_dn ? "??base?(objectClass=*)" : "");
-		buf_c(&part, 0);
-		option_add(b, "ldapurl", part.p);
-		if (ldap->bind_dn) {
-			option_add(b, "ldapbinddn", ldap->bind_dn);
-			option_add(b, "ldapbindpasswd", ldap->bind_password ? ldap->bind_password : "");
-		}
-	}
-	if (ldap->start_tls)
-		buf_z(b, " ldaptls=1");
-	buf_free(&part);
-}
-
-static bool by_directory(const struct engine_access *access, const struct engine_user *u)
-{
-	return access->ldap && (u->ldap_dn || u->ldap_query);
-}
-
-static void rule_begin(struct buf *b, const char *user, const struct cidr *network)
-{
-	buf_z(b, "hostssl all ");
-	word_add(b, user);
-	buf_c(b, ' ');
-	pg_access_network(b, network);
-}
-
-void pg_access_own_rules(struct buf *b)
-{
-	buf_printf(b, "local all %s peer map=engine\nlocal replication %s peer map=engine\n", PG_SUPER, PG_SUPER);
-	buf_printf(b, "local postgres \"%s\" peer map=engine\n", PG_SHARD);
-	buf_printf(b, "host all %s,\"%s\" all reject\n", PG_SUPER, PG_SHARD);
-}
-
-static void hba_make(struct buf *b, const struct engine_access *access)
-{
-	buf_z(b, "# Written by Steward; changes are lost.\n");
-	pg_access_own_rules(b);
-	for (size_t i = 0; access && i < access->user_count; i++)
-		for (size_t k = 0; k < access->network_count; k++) {
-			const struct engine_user *u = &access->users[i];
-			if (u->subject) {
-				rule_begin(b, u->name, &access->networks[k]);
-				buf_z(b, " cert clientname=DN map=subjects\n");
-			} else if (by_directory(access, u)) {
-				rule_begin(b, u->name, &access->networks[k]);
-				buf_z(b, " ldap");
-				directory_add(b, access->ldap, u);
-				buf_c(b, '\n');
-			}
-		}
-	for (size_t k = 0; access && k < access->network_count; k++) {
-		buf_z(b, "hostssl all all ");
-		pg_access_network(b, &access->networks[k]);
-		buf_z(b, " scram-sha-256\n");
-	}
-	/* By the socket, which the service alone can reach: statements of people (observe/ask.c), whose address it has
-	 * looked at. */
-	if (access)
-		buf_printf(b, "local all \"%s\" reject\nlocal all all scram-sha-256\n", PG_SHARD);
-}
-
-static void ident_make(struct buf *b, const struct pg_user *u, const struct engine_access *access)
-{
-	uid_t ids[2] = {geteuid(), u->uid};
-	buf_z(b, "# Written by Steward; changes are lost.\n");
-	for (int i = 0; i < 2; i++) {
-		char space[1024];
-		struct passwd pw, *found = NULL;
-		if ((i == 0 || ids[1] != ids[0]) && getpwuid_r(ids[i], &pw, space, sizeof space, &found) == 0 &&
-		    found) {
-			buf_z(b, "engine ");
-			word_add(b, found->pw_name);
-			buf_printf(b, " %s\n", PG_SUPER);
-			buf_z(b, "engine ");
-			word_add(b, found->pw_name);
-			buf_printf(b, " \"%s\"\n", PG_SHARD);
-		}
-	}
-	for (size_t i = 0; access && i < access->user_count; i++)
-		if (access->users[i].subject) {
-			buf_z(b, "subjects ");
-			word_add(b, access->users[i].subject);
-			buf_c(b, ' ');
-			word_add(b, access->users[i].name);
-			buf_c(b, '\n');
-		}
-}
-
-int pg_access_file_write(struct pg_cluster *c, const char *path, const struct buf *b, bool *changed)
-{
-	char *old = NULL;
-	bool same = pg_file_read(path, PG_HBA_MAX, &old) == 0 && strlen(old) == b->n && memcmp(old, b->p, b->n) == 0;
-	free(old);
-	int r = same ? 0 : pg_file_write(c->user, path, b->p, b->n, true);
-	if (r == 0 && !same)
-		*changed = true;
-	return r;
-}
-
-#define SYSTEM_CAS "/etc/ssl/certs/ca-certificates.crt"
-
-/* Whom a server trusts: for its clients' certificates, and for the directory's. */
-static int trust_write(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, bool *changed)
-{
-	const char *cas = access && access->client_cas ? access->client_cas : c->ca_cert;
-	struct buf view = {0};
-	char path[PG_PATH];
-	int r = 0;
-	pg_node_path(c, n, "conf/ca.crt", path);
-	if (cas) {
-		buf_z(&view, cas);
-		r = pg_access_file_write(c, path, &view, changed);
-	}
-	pg_node_path(c, n, "conf/ldap-ca.crt", path);
-	view.n = 0;
-	if (r == 0 && access && access->ldap && access->ldap->ca) {
-		buf_z(&view, access->ldap->ca);
-		r = pg_access_file_write(c, path, &view, changed);
-	} else if (r == 0 && access && access->ldap) {
-		char at[sizeof SYSTEM_CAS + 1], name[NAME_MAX + 1];
-		int dir = nolink_parent(AT_FDCWD, path, name);
-		if (dir >= 0 && readlinkat(dir, name, at, sizeof at) != sizeof SYSTEM_CAS - 1) {
-			unlinkat(dir, name, 0);
-			r = symlinkat(SYSTEM_CAS, dir, name) < 0 ? -errno : 0;
-		}
-		if (dir >= 0)
-			close(dir);
-		r = dir < 0 ? -errno : r;
-	} else if (r == 0) {
-		nolink_unlink(path);
-	}
-	buf_free(&view);
-	return r;
-}
-
-int pg_access_write(struct pg_cluster *c, struct pg_node *n, const struct engine_access *access, bool *ret_changed)
-{
-	struct buf hba = {0}, ident = {0};
-	char path[PG_PATH];
-	bool changed = false;
-	hba_make(&hba, pg_node_is_shard(c, n) ? NULL : access); /* users come to the router alone */
-	ident_make(&ident, c->user, access);
-	pg_node_path(c, n, "conf/pg_ident.conf", path);
-	int r = pg_access_file_write(c, path, &ident, &changed);
-	if (r == 0)
-		r = trust_write(c, n, access, &changed);
-	if (r == 0)
-		r = pg_refused_write(c, n, access, &changed);
-	if (r == 0)
-		r = pg_admit_write(c, n, &hba, &changed);
-	buf_free(&hba);
-	buf_free(&ident);
-	if (changed && ret_changed) /* also of what was written before a fault */
-		*ret_changed = true;
-	return r;
-}
-
-int pg_access_first(struct pg_cluster *c, struct pg_node *n)
-{
-	char path[PG_PATH];
-	pg_node_path(c, n, "conf/pg_hba.conf", path);
-	if (pg_file_is(path))
-		return 0;
-	n->shut = true;
-	return pg_access_write(c, n, NULL, NULL);
-}
+#define ADMIT_EVERY_US 500000
 
 /* Standbys know a user once they have replayed it. */
 static void standbys_wait(PGconn *conn)
@@ -464,99 +240,7 @@ static int set_give(struct pg_cluster *c, struct pg_set *s, const struct engine_
 	return r < 0 ? r : audited;
 }
 
-/* --- what is in force
- *
- * A cluster that is found again after a restart has what was last applied: a mark of that spares its servers to be
- * asked for all of it once more. It is no promise, so it is not flushed: without it everything is applied. */
-
-static void mark_path(const struct pg_cluster *c, char ret_path[PG_PATH])
-{
-	pg_path_set(ret_path, "%s/%s/applied", c->engine->dir, c->id);
-}
-
-/* With its length before it, so that no two lists of texts read the same. */
-static void mark_add(struct buf *b, const char *text)
-{
-	if (text)
-		buf_printf(b, "%zu:%s", strlen(text), text);
-	else
-		buf_c(b, '-');
-}
-
-static void mark_user(struct buf *b, const struct engine_user *u)
-{
-	const char *const texts[] = {u->name,    u->auth_database, u->scram, u->subject,
-	                             u->ldap_dn, u->ldap_query,    u->audit};
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-		mark_add(b, texts[i]);
-	buf_printf(b, "%d%d%zu", u->ldap, u->super, u->grant_count);
-	for (size_t k = 0; k < u->grant_count; k++) {
-		mark_add(b, u->grants[k].role);
-		mark_add(b, u->grants[k].database);
-		mark_add(b, u->grants[k].collection);
-	}
-}
-
-/* Of all that decides what the servers get: who, from where, whom they trust, and how it is brought to them. */
-static void mark_make(const struct pg_cluster *c, const struct engine_access *access, char ret_mark[65])
-{
-	const char *const scripts[] = {pg_grants_sql_version,  pg_grants_sql_clear,     pg_grants_sql_revoke,
-	                               pg_grants_sql_roles,    pg_grants_sql_sessions,  pg_grants_sql_prepare,
-	                               pg_grants_sql_direct,   pg_grants_sql_strangers, pg_grants_sql_owners,
-	                               pg_grants_sql_definers, pg_grants_sql_surplus,   pg_grants_sql_to_come,
-	                               pg_grants_sql_databases};
-	struct buf b = {0};
-	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
-		mark_add(&b, scripts[i]);
-	hba_make(&b, access);
-	ident_make(&b, c->user, access);
-	mark_add(&b, "shards closed, connections limited"); /* what is applied beside: other words when that changes */
-	mark_add(&b, pg_module_version);
-	for (size_t i = 0; i < access->refused_count; i++)
-		mark_add(&b, access->refused[i]);
-	for (size_t i = 0; i < access->host_name_count; i++)
-		mark_add(&b, access->host_names[i]);
-	mark_add(&b, c->audit);
-	mark_add(&b, c->ca_cert);
-	mark_add(&b, access->client_cas);
-	mark_add(&b, access->ldap ? access->ldap->ca : NULL);
-	for (size_t i = 0; i < access->user_count; i++)
-		mark_user(&b, &access->users[i]);
-	sha256_hex(buf_view(&b), ret_mark);
-	buf_free(&b);
-}
-
-bool pg_access_is_applied(const struct pg_cluster *c, const struct engine_access *access)
-{
-	char path[PG_PATH], want[65], *have;
-	mark_path(c, path);
-	if (!access || pg_file_read(path, 64, &have) < 0)
-		return false;
-	mark_make(c, access, want);
-	bool same = strcmp(have, want) == 0;
-	free(have);
-	return same;
-}
-
-void pg_access_unmark(const struct pg_cluster *c)
-{
-	char path[PG_PATH];
-	mark_path(c, path);
-	nolink_unlink(path);
-}
-
-static void access_mark(const struct pg_cluster *c, const struct engine_access *access)
-{
-	char path[PG_PATH], mark[65];
-	mark_path(c, path);
-	mark_make(c, access, mark);
-	int fd = nolink_open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	if (fd < 0)
-		return;
-	if (write(fd, mark, 64) != 64)
-		nolink_unlink(path);
-	close(fd);
-}
+/* --- all of it */
 
 /* To clients, where everything was taken away that had to be. */
 static void cluster_open(struct pg_cluster *c, int timeout_ms)
@@ -618,6 +302,40 @@ int pg_access_apply(struct pg_cluster *c, const struct engine_access *access, co
 	else if (fault < 0)
 		pg_why_set(ret_why, "access cannot be applied now: %s", strerror(-fault));
 	if (fault == 0 && !partly && !c->paused)
-		access_mark(c, c->access);
+		pg_access_mark(c, c->access);
 	return fault < 0 ? fault : partly ? ENGINE_PARTLY : 0;
+}
+
+/* --- care */
+
+bool pg_admit_is_due(const struct pg_cluster *c)
+{
+	if (c->paused || c->destroying || c->upgrading || c->restoring ||
+	    clock_mono_us() - c->admitted_us < ADMIT_EVERY_US)
+		return false;
+	bool due = false;
+	for (size_t i = 0; i < c->node_count && !due; i++)
+		due = c->nodes[i]->shut && c->nodes[i]->pid && !c->nodes[i]->busy;
+	return due && (c->open || (c->access && !c->access->hold));
+}
+
+void pg_admit_hurry(struct pg_cluster *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->admitted_us = 0;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void pg_admit_care(struct pg_cluster *c)
+{
+	const char *why = NULL;
+	if (!pg_admit_is_due(c))
+		return;
+	pthread_mutex_lock(&c->lock);
+	c->admitted_us = clock_mono_us();
+	pthread_mutex_unlock(&c->lock);
+	if (c->open)
+		pg_admit_all(c, 1000);
+	else if (pg_access_apply(c, c->access, &why) < 0)
+		log_warn("engine: %s: nobody gets in: %s", c->id, why ? why : "");
 }

@@ -8,9 +8,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/postgres/cluster/access.h"
-#include "engine/postgres/cluster/enforce.h"
-#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/hba.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
@@ -24,107 +23,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#define SHUT "# Written by Steward; closed to clients.\n"
-#define ADMIT_EVERY_US 500000
-
-static void rules_path(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH])
-{
-	pg_node_path(c, n, "conf/pg_hba.rules", ret_path);
-}
-
-static void file_path(const struct pg_cluster *c, const struct pg_node *n, char ret_path[PG_PATH])
-{
-	pg_node_path(c, n, "conf/pg_hba.conf", ret_path);
-}
-
-bool pg_admit_is_shut(const struct pg_cluster *c, const struct pg_node *n)
-{
-	char path[PG_PATH], *text;
-	file_path(c, n, path);
-	if (pg_file_read(path, PG_HBA_MAX, &text) < 0)
-		return true;
-	bool shut = str_starts(str_of(text), STR(SHUT));
-	free(text);
-	return shut;
-}
-
-/* The rules for clients. Nodes of older versions have them in pg_hba.conf alone: they are copied out of it once. */
-static int rules_read(struct pg_cluster *c, struct pg_node *n, struct buf *b)
-{
-	char path[PG_PATH], *text;
-	rules_path(c, n, path);
-	int r = pg_file_read(path, PG_HBA_MAX, &text);
-	if (r == -ENOENT && !pg_admit_is_shut(c, n)) {
-		file_path(c, n, path);
-		r = pg_file_read(path, PG_HBA_MAX, &text);
-		if (r == 0) {
-			rules_path(c, n, path);
-			r = pg_file_write(c->user, path, text, strlen(text), true);
-			if (r < 0)
-				free(text);
-		}
-	}
-	if (r < 0)
-		return r;
-	buf_z(b, text);
-	free(text);
-	return 0;
-}
-
-static int file_set(struct pg_cluster *c, struct pg_node *n, const struct buf *rules, bool *ret_changed)
-{
-	char path[PG_PATH];
-	struct buf none = {0};
-	file_path(c, n, path);
-	if (n->shut) {
-		buf_z(&none, SHUT);
-		pg_access_own_rules(&none);
-	}
-	int r = pg_access_file_write(c, path, n->shut ? &none : rules, ret_changed);
-	buf_free(&none);
-	return r;
-}
-
-int pg_admit_write(struct pg_cluster *c, struct pg_node *n, const struct buf *rules, bool *ret_changed)
-{
-	char path[PG_PATH];
-	bool ignored;
-	rules_path(c, n, path);
-	int r = pg_access_file_write(c, path, rules, &ignored);
-	return r < 0 ? r : file_set(c, n, rules, ret_changed);
-}
-
-/* Writes the file that the server reads: shut, or with the rules. Without readable rules a node can still be shut. */
-static int shut_set(struct pg_cluster *c, struct pg_node *n, bool shut)
-{
-	struct buf rules = {0};
-	bool changed = false;
-	int r = rules_read(c, n, &rules);
-	if (r < 0 && shut)
-		r = 0;
-	if (r == 0) {
-		n->shut = shut;
-		r = file_set(c, n, &rules, &changed);
-	}
-	n->admits = n->admits && !changed;
-	buf_free(&rules);
-	return r;
-}
-
-static bool is_primary(const struct pg_cluster *c, const struct pg_node *n)
-{
-	for (size_t i = 0; i < c->set_count; i++)
-		if (c->sets[i].number == n->set)
-			return strcmp(c->sets[i].primary, n->want.name) == 0;
-	return false;
-}
-
-int pg_admit_begin(struct pg_cluster *c, struct pg_node *n)
-{
-	bool has_all = c->open && !c->paused && is_primary(c, n) && !pg_node_is_standby(c, n);
-	return shut_set(c, n, !has_all);
-}
 
 /* --- catching up */
 
@@ -172,7 +70,7 @@ static int clients_end(struct pg_cluster *c, struct pg_node *n)
 
 int pg_admit_shut(struct pg_cluster *c, struct pg_node *n)
 {
-	int r = shut_set(c, n, true);
+	int r = pg_admit_set(c, n, true);
 	if (r < 0 || !n->pid)
 		return r;
 	r = pg_node_reload(c, n);
@@ -186,12 +84,12 @@ int pg_admit_shut(struct pg_cluster *c, struct pg_node *n)
 
 static int node_open(struct pg_cluster *c, struct pg_node *n)
 {
-	int r = shut_set(c, n, false);
+	int r = pg_admit_set(c, n, false);
 	r = r < 0 ? r : pg_node_reload(c, n);
 	n->admits = r == 0;
 	if (r < 0) { /* marked as shut again, so that the next care tries once more */
 		log_warn("engine: %s is not open to clients yet: %s", n->want.name, strerror(-r));
-		(void)!shut_set(c, n, true);
+		(void)!pg_admit_set(c, n, true);
 	}
 	return r;
 }
@@ -204,7 +102,7 @@ void pg_admit_all(struct pg_cluster *c, int timeout_ms)
 		for (size_t i = 0; i < c->node_count; i++) {
 			struct pg_node *n = c->nodes[i];
 			int64_t left = end - pg_mono_ms();
-			if (!n->shut || !n->pid || n->busy || n->removing || is_primary(c, n) != (pass == 0))
+			if (!n->shut || !n->pid || n->busy || n->removing || pg_node_leads(c, n) != (pass == 0))
 				continue;
 			if (pg_node_is_standby(c, n) == (pass == 0))
 				continue; /* on its way to become what it shall be */
@@ -227,38 +125,4 @@ int pg_admit_promise(struct pg_cluster *c, bool open)
 		pthread_mutex_unlock(&c->lock);
 	}
 	return r;
-}
-
-/* --- care */
-
-bool pg_admit_is_due(const struct pg_cluster *c)
-{
-	if (c->paused || c->destroying || c->upgrading || c->restoring ||
-	    clock_mono_us() - c->admitted_us < ADMIT_EVERY_US)
-		return false;
-	bool due = false;
-	for (size_t i = 0; i < c->node_count && !due; i++)
-		due = c->nodes[i]->shut && c->nodes[i]->pid && !c->nodes[i]->busy;
-	return due && (c->open || (c->access && !c->access->hold));
-}
-
-void pg_admit_hurry(struct pg_cluster *c)
-{
-	pthread_mutex_lock(&c->lock);
-	c->admitted_us = 0;
-	pthread_mutex_unlock(&c->lock);
-}
-
-void pg_admit_care(struct pg_cluster *c)
-{
-	const char *why = NULL;
-	if (!pg_admit_is_due(c))
-		return;
-	pthread_mutex_lock(&c->lock);
-	c->admitted_us = clock_mono_us();
-	pthread_mutex_unlock(&c->lock);
-	if (c->open)
-		pg_admit_all(c, 1000);
-	else if (pg_access_apply(c, c->access, &why) < 0)
-		log_warn("engine: %s: nobody gets in: %s", c->id, why ? why : "");
 }

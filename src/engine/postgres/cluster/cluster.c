@@ -7,14 +7,19 @@
 #include "base/clock.h"
 #include "base/id.h"
 #include "base/log.h"
+#include "base/nolink.h"
 #include "engine/postgres/archive/archive_run.h"
+#include "engine/postgres/archive/archive_spool.h"
 #include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/access_mark.h"
 #include "engine/postgres/cluster/admit.h"
 #include "engine/postgres/cluster/adopt.h"
 #include "engine/postgres/cluster/audit.h"
 #include "engine/postgres/cluster/config.h"
 #include "engine/postgres/cluster/crypt.h"
+#include "engine/postgres/cluster/crypt_convert.h"
 #include "engine/postgres/cluster/failover.h"
+#include "engine/postgres/cluster/identity.h"
 #include "engine/postgres/cluster/make.h"
 #include "engine/postgres/cluster/missing.h"
 #include "engine/postgres/cluster/node.h"
@@ -22,6 +27,7 @@
 #include "engine/postgres/cluster/renew.h"
 #include "engine/postgres/cluster/restoring.h"
 #include "engine/postgres/cluster/router.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/cluster/tls.h"
 #include "engine/postgres/cluster/upgrade.h"
@@ -239,30 +245,6 @@ static int node_restart(struct pg_cluster *c, struct pg_node *n, const char **re
 	return r < 0 ? r : pg_node_wait_ready(c, n, PG_START_MS, ret_why);
 }
 
-int pg_cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_ms)
-{
-	struct pg_node *p = pg_set_primary(c, s);
-	PGconn *conn;
-	int64_t want = 0, have = -1, end = pg_mono_ms() + timeout_ms;
-	for (size_t i = 0; i < c->node_count; i++)
-		want += c->nodes[i] != p && c->nodes[i]->set == s->number && c->nodes[i]->pid != 0;
-	if (want == 0)
-		return 0;
-	int r = p && p->pid ? pg_sql_open_node(c, p, "postgres", 2000, &conn) : -ESRCH;
-	if (r < 0)
-		return r;
-	while (r == 0 && have < want && pg_mono_ms() < end) {
-		r = pg_sql_int(conn, 2000,
-		               "select count(*) from pg_stat_replication where state = 'streaming' and "
-		               "application_name <> 'pg_basebackup'",
-		               &have);
-		if (r == 0 && have < want)
-			pg_sleep_ms(10);
-	}
-	PQfinish(conn);
-	return r < 0 ? r : have < want ? -ETIMEDOUT : 0;
-}
-
 /* Until the standbys have replayed all that the primary has written. */
 static int replay_wait(struct pg_cluster *c, struct pg_set *s, int timeout_ms)
 {
@@ -418,6 +400,26 @@ static int primaries_return(struct pg_cluster *c, const char **ret_why)
 	return r;
 }
 
+static int node_remove(struct pg_cluster *c, struct pg_node *n)
+{
+	char path[PG_PATH], aside[PG_PATH];
+	int r = pg_upgrade_sweep(c, n);
+	r = r < 0 ? r : pg_restore_sweep(c, n);
+	r = r < 0 ? r : pg_node_halt(c, n, PG_HALT_NOW);
+	if (r == 0)
+		(void)!pg_archive_drain(c, n); /* a fault is in the log; what shall go, goes */
+	/* What is removed in part does not look like a node, should it be wanted again. */
+	pg_node_path(c, n, "data", path);
+	pg_node_path(c, n, "data.removed", aside);
+	if (r == 0 && nolink_rename(path, aside) < 0 && errno != ENOENT)
+		r = pg_tree_remove(path); /* there is one from before */
+	pg_node_path(c, n, "", path);
+	if (r == 0)
+		r = pg_tree_remove(path);
+	pg_node_run_dir(c, n, path);
+	return r < 0 ? r : pg_tree_remove(path);
+}
+
 static int nodes_remove(struct pg_cluster *c, const char **ret_why)
 {
 	int r = c->paused ? 0 : primaries_move(c, ret_why);
@@ -430,7 +432,7 @@ static int nodes_remove(struct pg_cluster *c, const char **ret_why)
 			continue;
 		}
 		pg_node_busy(c, n, true);
-		r = pg_node_remove(c, n);
+		r = node_remove(c, n);
 		if (r < 0)
 			pg_why_set(ret_why, "%s: cannot be removed: %s", n->want.name, strerror(-r));
 		else
@@ -440,19 +442,6 @@ static int nodes_remove(struct pg_cluster *c, const char **ret_why)
 }
 
 /* --- all of it */
-
-int pg_cluster_halt(struct pg_cluster *c)
-{
-	int r = 0;
-	for (size_t i = 0; i < c->set_count && r == 0; i++) {
-		struct pg_node *p = pg_set_primary(c, &c->sets[i]);
-		if (p)
-			r = pg_node_halt(c, p, PG_HALT_FAST);
-	}
-	for (size_t i = 0; i < c->node_count && r == 0; i++)
-		r = pg_node_halt(c, c->nodes[i], PG_HALT_FAST);
-	return r;
-}
 
 static void version_note(struct pg_cluster *c)
 {
@@ -628,7 +617,7 @@ int pg_cluster_destroy(struct pg_cluster *c, struct engine_progress *progress)
 	int r = 0;
 	while (r == 0 && c->node_count > 0) {
 		struct pg_node *n = c->nodes[0];
-		r = pg_node_remove(c, n);
+		r = node_remove(c, n);
 		if (r == 0)
 			node_forget(c, n);
 		pg_tell(progress, (unsigned)(90 / (c->node_count + 1)), "nodes removed");

@@ -6,9 +6,6 @@
 
 int pg_cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
                         struct engine_progress *progress, const char **ret_why);
-int pg_cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_ms);
 int pg_cluster_destroy(struct pg_cluster *c, struct engine_progress *progress);
-/* All nodes are stopped, primaries first, so that standbys get their last record. With cluster.work held. */
-int pg_cluster_halt(struct pg_cluster *c);
 
 #endif

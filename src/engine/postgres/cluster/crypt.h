@@ -14,11 +14,7 @@ void pg_crypt_release(struct pg_cluster *c);
 bool pg_crypt_is_due(const struct pg_cluster *c); /* there is something for the care; with cluster.lock */
 /* The rest with cluster.work held. The care's part; negative: nothing can be started. */
 int pg_crypt_care(struct pg_cluster *c);
-int pg_crypt_lock(struct pg_cluster *c); /* the project's key is lost: stopped, durably, and shut */
 /* Before anything else of a converge: it is open, or will be encrypted from now on. */
 int pg_crypt_begin(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why);
-/* And its end: nodes that are not as wanted are, one after the other. May be repeated. */
-int pg_crypt_convert(struct pg_cluster *c, bool encrypted, const struct engine_progress *progress,
-                     const char **ret_why);
 
 #endif

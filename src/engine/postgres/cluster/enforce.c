@@ -11,10 +11,9 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/postgres/cluster/access.h"
 #include "engine/postgres/cluster/admit.h"
-#include "engine/postgres/cluster/failover.h"
-#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/hba.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/cluster/tls.h"
 #include "engine/postgres/host/data.h"
@@ -37,19 +36,6 @@
 #define REPLAY_MS 2000  /* that standbys have to replay what their primary has */
 #define STANDBY_MS 4000 /* that they have to take what it has taken, before they are ended */
 #define REACH_MS 3000
-#define SILENT_US (5 * INT64_C(1000000))
-
-/* A primary that hangs was asked five times in one change of access, three seconds each: it was only then that its
- * standbys, which could not be held against it, were shut, and that the supervision, which waits for the same lock,
- * could begin a failover. */
-int pg_node_reach(struct pg_cluster *c, struct pg_node *n, PGconn **ret_conn)
-{
-	if (pg_node_hangs(c, n) || pg_process_is_stopped(n->pid) || clock_mono_us() < n->silent_until_us)
-		return -ETIMEDOUT;
-	int r = pg_sql_open_node(c, n, "postgres", REACH_MS, ret_conn);
-	n->silent_until_us = r == -ETIMEDOUT ? clock_mono_us() + SILENT_US : 0;
-	return r;
-}
 
 /* The view reads the files as they lie there, before the server does: a fault keeps the old rules in force. */
 static int files_verify(PGconn *conn, const char **ret_why)

@@ -4,11 +4,6 @@
 
 #include "engine/postgres/model/model.h"
 
-#include <libpq-fe.h>
-
-/* A connection to a node that answers. -ETIMEDOUT at once: it is stopped, was found hanging, or did not answer a moment
- * ago. */
-must_check int pg_node_reach(struct pg_cluster *c, struct pg_node *n, PGconn **ret_conn);
 /* Brings cluster.access to all primaries, or to all others, at once. `bounded`: a node that does not take it in time is
  * ended. */
 must_check int pg_nodes_enforce(struct pg_cluster *c, bool leading, bool bounded, const char **ret_why);

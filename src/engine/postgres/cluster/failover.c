@@ -17,10 +17,12 @@
 #include "base/nolink.h"
 #include "engine/postgres/archive/archive_spool.h"
 #include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/access_mark.h"
 #include "engine/postgres/cluster/admit.h"
 #include "engine/postgres/cluster/config.h"
 #include "engine/postgres/cluster/crypt.h"
 #include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
@@ -110,14 +112,6 @@ static int standby_position(struct pg_cluster *c, struct pg_node *n, int64_t *re
 		               ret_position);
 	PQfinish(conn);
 	return r;
-}
-
-bool pg_node_hangs(struct pg_cluster *c, const struct pg_node *n)
-{
-	pthread_mutex_lock(&c->lock);
-	bool hangs = n->hung;
-	pthread_mutex_unlock(&c->lock);
-	return hangs;
 }
 
 /* Cut short in a rewind, or never flushed. */
@@ -642,4 +636,28 @@ void pg_cluster_care(struct pg_cluster *c, bool wait)
 	for (size_t i = 0; i < c->set_count && look; i++)
 		if (clock_mono_us() >= c->sets[i].return_us)
 			(void)!pg_set_return(c, &c->sets[i]);
+}
+
+int pg_cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_ms)
+{
+	struct pg_node *p = pg_set_primary(c, s);
+	PGconn *conn;
+	int64_t want = 0, have = -1, end = pg_mono_ms() + timeout_ms;
+	for (size_t i = 0; i < c->node_count; i++)
+		want += c->nodes[i] != p && c->nodes[i]->set == s->number && c->nodes[i]->pid != 0;
+	if (want == 0)
+		return 0;
+	int r = p && p->pid ? pg_sql_open_node(c, p, "postgres", 2000, &conn) : -ESRCH;
+	if (r < 0)
+		return r;
+	while (r == 0 && have < want && pg_mono_ms() < end) {
+		r = pg_sql_int(conn, 2000,
+		               "select count(*) from pg_stat_replication where state = 'streaming' and "
+		               "application_name <> 'pg_basebackup'",
+		               &have);
+		if (r == 0 && have < want)
+			pg_sleep_ms(10);
+	}
+	PQfinish(conn);
+	return r < 0 ? r : have < want ? -ETIMEDOUT : 0;
 }

@@ -4,7 +4,6 @@
 
 #include "engine/postgres/model/model.h"
 
-bool pg_node_hangs(struct pg_cluster *c, const struct pg_node *n); /* as the supervision has found it */
 int pg_set_promote(struct pg_cluster *c, struct pg_set *s);
 int pg_set_failover(struct pg_cluster *c, struct pg_set *s, bool whatever_answers);
 int pg_set_switchover(struct pg_cluster *c, struct pg_set *s, const char **ret_why);
@@ -14,6 +13,8 @@ must_check int pg_set_return(struct pg_cluster *c, struct pg_set *s);
 int pg_node_rejoin(struct pg_cluster *c, struct pg_set *s, struct pg_node *n);
 int pg_node_copy_from(struct pg_cluster *c, struct pg_node *primary, struct pg_node *n); /* without the lock */
 void pg_set_repoint(struct pg_cluster *c, struct pg_set *s);
+/* Until the set's standbys stream. */
+int pg_cluster_wait_streaming(struct pg_cluster *c, struct pg_set *s, int timeout_ms);
 /* `wait`: until standbys that it starts take connections. Without cluster.work while it copies one. */
 void pg_cluster_care(struct pg_cluster *c, bool wait);
 

@@ -8,7 +8,8 @@
 #include "base/log.h"
 #include "base/nolink.h"
 #include "engine/postgres/cluster/failover.h"
-#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/identity.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"
@@ -23,24 +24,6 @@
 #include <unistd.h>
 
 #define WAYS_OUT "Put it back, delete the cluster, or give the data up: steward give-up --help"
-
-bool pg_node_is_own(struct pg_cluster *c, const struct pg_node *n)
-{
-	const struct pg_set *s = pg_cluster_set(c, n->set);
-	char data[PG_PATH];
-	uint64_t found;
-	pg_node_path(c, n, "data", data);
-	return !s || !s->identity || pg_data_identify(data, &found, NULL) < 0 || found == s->identity;
-}
-
-bool pg_node_was_made(struct pg_cluster *c, const struct pg_node *n)
-{
-	pthread_mutex_lock(&c->lock);
-	const struct pg_set *s = pg_cluster_set(c, n->set);
-	bool made = s && s->identity;
-	pthread_mutex_unlock(&c->lock);
-	return made;
-}
 
 /* --- one set, as it lies on the disk */
 
@@ -138,14 +121,6 @@ static bool was_removed(const struct pg_cluster *c, uint64_t identity)
 		if (identity && c->removed[i] == identity)
 			return true;
 	return false;
-}
-
-void pg_identity_remove(struct pg_cluster *c, uint64_t identity)
-{
-	if (!identity)
-		return;
-	memmove(&c->removed[1], &c->removed[0], (PG_REMOVED_MAX - 1) * sizeof c->removed[0]);
-	c->removed[0] = identity;
 }
 
 /* Whether the set had data, and which, by the store's word and our own. The store's may be older than an upgrade or
@@ -328,31 +303,6 @@ void pg_missing_lead(struct pg_cluster *c)
 	/* The first time starts the standbys, the second chooses among them. */
 	for (int i = 0; i < 2 && lost; i++)
 		pg_cluster_care(c, true);
-}
-
-bool pg_identities_learn(struct pg_cluster *c)
-{
-	bool learned = false;
-	for (size_t i = 0; i < c->set_count; i++) {
-		struct pg_set *s = &c->sets[i];
-		uint64_t identity = 0;
-		for (size_t k = 0; k <= c->node_count && !s->identity && !identity; k++) {
-			const struct pg_node *n = k ? c->nodes[k - 1] : pg_set_primary(c, s); /* that one first */
-			char data[PG_PATH];
-			if (!n || n->set != s->number || !pg_node_is_made(c, n))
-				continue;
-			pg_node_path(c, n, "data", data);
-			if (pg_data_identify(data, &identity, NULL) < 0)
-				identity = 0;
-		}
-		if (!identity)
-			continue;
-		pthread_mutex_lock(&c->lock);
-		s->identity = identity;
-		pthread_mutex_unlock(&c->lock);
-		learned = true;
-	}
-	return learned;
 }
 
 void pg_strays_end(const struct engine *e, const char *path)

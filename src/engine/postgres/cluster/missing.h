@@ -4,19 +4,12 @@
 
 #include "engine/postgres/model/model.h"
 
-/* False when its data is known to be of another database. */
-bool pg_node_is_own(struct pg_cluster *c, const struct pg_node *n);
-/* Whether its set has had data: then it is not made anew. */
-bool pg_node_was_made(struct pg_cluster *c, const struct pg_node *n);
 /* -ENOMEDIUM: data that was made is missing, or another's is in its place. Before anything is changed. */
 int pg_missing_check(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why);
 /* The sets of what was taken know what they were made with; who leads one whose state was lost is found in the data. */
 int pg_missing_take(struct pg_cluster *c, const struct engine_cluster *want, const char **ret_why);
 /* A set whose primary's data is missing gets another primary. */
 void pg_missing_lead(struct pg_cluster *c);
-/* Notes what sets were made with, from their data; true when something was. */
-bool pg_identities_learn(struct pg_cluster *c);
-void pg_identity_remove(struct pg_cluster *c, uint64_t identity); /* of a set that goes as wanted */
 /* No process works any more in the nodes' directories of a cluster whose state is not known. */
 void pg_strays_end(const struct engine *e, const char *path);
 

@@ -11,9 +11,6 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/nolink.h"
-#include "engine/postgres/cluster/access.h"
-#include "engine/postgres/cluster/make.h"
-#include "engine/postgres/cluster/node.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/versions.h"
 #include "engine/postgres/model/clusters.h"
@@ -193,24 +190,6 @@ void pg_module_configure(struct buf *b, const struct pg_cluster *c)
 	         "include_if_exists = 'refused.conf'\n");
 }
 
-/* --- what is refused */
-
-int pg_refused_write(struct pg_cluster *c, const struct pg_node *n, const struct engine_access *access,
-                     bool *ret_changed)
-{
-	struct buf b = {0};
-	char path[PG_PATH];
-	bool shard = pg_node_is_shard(c, n); /* users come to the router alone */
-	buf_z(&b, "# Written by Steward; changes are lost.\nsteward.refused = '");
-	for (size_t i = 0; access && !shard && i < access->refused_count; i++)
-		buf_printf(&b, "%s%s", i ? " " : "", access->refused[i]);
-	buf_z(&b, "'\n");
-	pg_node_path(c, n, "conf/refused.conf", path);
-	int r = pg_access_file_write(c, path, &b, ret_changed);
-	buf_free(&b);
-	return r;
-}
-
 /* --- in the databases */
 
 #define VERSION "module 3"
@@ -272,44 +251,7 @@ static const char leave[] =
         "drop function if exists steward.table_latency(), steward.statements(), steward.refusals(), "
         "steward.lost(), steward.operations(), steward.since()";
 
-static int set_leave(struct pg_cluster *c, struct pg_node *primary)
+int pg_module_drop(PGconn *conn)
 {
-	PGconn *conn;
-	bool starts = !primary->pid;
-	int r = starts ? pg_node_start(c, primary) : 0;
-	if (r == 0 && starts)
-		r = pg_node_wait_ready(c, primary, PG_START_MS, NULL);
-	r = r < 0 ? r : pg_sql_open_node(c, primary, "postgres", APPLY_MS, &conn);
-	if (r == 0) {
-		r = pg_sql_do(conn, APPLY_MS, leave);
-		PQfinish(conn);
-	}
-	if (starts && primary->pid) {
-		int halted = pg_node_halt(c, primary, PG_HALT_FAST);
-		r = r < 0 ? r : halted;
-	}
-	return r;
-}
-
-int pg_module_leave(struct pg_cluster *c)
-{
-	int r = 0;
-	pg_access_unmark(c);
-	for (size_t i = 0; r == 0 && i < c->set_count; i++) {
-		struct pg_node *p = pg_set_primary(c, &c->sets[i]);
-		r = p ? set_leave(c, p) : -EBUSY;
-	}
-	return r;
-}
-
-void pg_module_return(struct pg_cluster *c)
-{
-	for (size_t i = 0; i < c->set_count; i++) {
-		struct pg_node *p = pg_set_primary(c, &c->sets[i]);
-		PGconn *conn;
-		if (!p || !p->pid || pg_sql_open_node(c, p, "postgres", APPLY_MS, &conn) < 0)
-			continue; /* the next change of access brings them */
-		(void)!pg_module_apply(conn);
-		PQfinish(conn);
-	}
+	return pg_sql_do(conn, APPLY_MS, leave);
 }

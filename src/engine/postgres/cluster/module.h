@@ -12,14 +12,10 @@ void pg_modules_prepare(struct engine *e); /* at the engine's start; tells in th
 bool pg_module_is_there(const struct engine *e, unsigned version);
 void pg_module_missing(const struct engine *e, unsigned version, struct buf *b); /* in words; nothing: all is there */
 void pg_module_configure(struct buf *b, const struct pg_cluster *c);             /* a node's lines */
-/* The shapes that the node refuses, as a file beside its configuration. */
-int pg_refused_write(struct pg_cluster *c, const struct pg_node *n, const struct engine_access *access,
-                     bool *ret_changed);
 /* Functions and extensions in the schema steward of the database postgres; through a connection to a primary there. */
 int pg_module_apply(PGconn *conn);
-/* Takes them away, before an upgrade, and starts who does not run for it. With cluster.work held. */
-int pg_module_leave(struct pg_cluster *c);
-void pg_module_return(struct pg_cluster *c); /* the upgrade did not come about */
+/* Takes them away, before an upgrade. */
+int pg_module_drop(PGconn *conn);
 extern const char pg_module_version[];
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/log.h"
-#include "engine/postgres/cluster/access.h"
+#include "engine/postgres/cluster/hba.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/process.h"

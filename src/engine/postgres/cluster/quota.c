@@ -21,7 +21,7 @@
 #include "base/log.h"
 #include "base/nolink.h"
 #include "engine/postgres/cluster/config.h"
-#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
 #include "engine/postgres/host/images.h"

@@ -5,8 +5,8 @@
 
 #include "base/log.h"
 #include "base/nolink.h"
-#include "engine/postgres/cluster/access.h"
-#include "engine/postgres/cluster/cluster.h"
+#include "engine/postgres/cluster/access_mark.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/cluster/throwaway.h"
 #include "engine/postgres/host/discard.h"

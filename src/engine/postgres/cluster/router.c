@@ -15,6 +15,7 @@
 
 #include "base/buf.h"
 #include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/model/clusters.h"
 #include "engine/postgres/model/paths.h"

@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/postgres/cluster/admit.h"
+#include "engine/postgres/cluster/access.h"
 #include "engine/postgres/cluster/crypt.h"
 #include "engine/postgres/cluster/failover.h"
 #include "engine/postgres/cluster/quota.h"

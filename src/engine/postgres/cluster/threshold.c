@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/log.h"
 #include "engine/postgres/cluster/config.h"
-#include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/model/clusters.h"

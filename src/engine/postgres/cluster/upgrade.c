@@ -10,10 +10,13 @@
 #include "base/log.h"
 #include "base/nolink.h"
 #include "engine/postgres/archive/archive_spool.h"
+#include "engine/postgres/cluster/access_mark.h"
 #include "engine/postgres/cluster/failover.h"
+#include "engine/postgres/cluster/make.h"
 #include "engine/postgres/cluster/module.h"
 #include "engine/postgres/cluster/node.h"
 #include "engine/postgres/cluster/pool.h"
+#include "engine/postgres/cluster/server.h"
 #include "engine/postgres/cluster/state.h"
 #include "engine/postgres/host/data.h"
 #include "engine/postgres/host/files.h"
@@ -22,11 +25,13 @@
 #include "engine/postgres/model/clusters.h"
 #include "engine/postgres/model/paths.h"
 #include "engine/postgres/model/why.h"
+#include "engine/postgres/sql/sql.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
 
+#define MODULE_MS 10000 /* for what steward.so gives */
 #define UPGRADE_MS (3600 * 1000)
 
 static const char *const moved[] = {"postgresql.conf", "pg_hba.conf", "pg_ident.conf"};
@@ -266,9 +271,53 @@ static int identities_change(struct pg_cluster *c)
 	return r;
 }
 
+/* What steward.so gives goes before an upgrade; a primary that does not run is started for it. */
+static int set_leave(struct pg_cluster *c, struct pg_node *primary)
+{
+	PGconn *conn;
+	bool starts = !primary->pid;
+	int r = starts ? pg_node_start(c, primary) : 0;
+	if (r == 0 && starts)
+		r = pg_node_wait_ready(c, primary, PG_START_MS, NULL);
+	r = r < 0 ? r : pg_sql_open_node(c, primary, "postgres", MODULE_MS, &conn);
+	if (r == 0) {
+		r = pg_module_drop(conn);
+		PQfinish(conn);
+	}
+	if (starts && primary->pid) {
+		int halted = pg_node_halt(c, primary, PG_HALT_FAST);
+		r = r < 0 ? r : halted;
+	}
+	return r;
+}
+
+static int module_leave(struct pg_cluster *c)
+{
+	int r = 0;
+	pg_access_unmark(c);
+	for (size_t i = 0; r == 0 && i < c->set_count; i++) {
+		struct pg_node *p = pg_set_primary(c, &c->sets[i]);
+		r = p ? set_leave(c, p) : -EBUSY;
+	}
+	return r;
+}
+
+/* The upgrade did not come about. */
+static void module_return(struct pg_cluster *c)
+{
+	for (size_t i = 0; i < c->set_count; i++) {
+		struct pg_node *p = pg_set_primary(c, &c->sets[i]);
+		PGconn *conn;
+		if (!p || !p->pid || pg_sql_open_node(c, p, "postgres", MODULE_MS, &conn) < 0)
+			continue; /* the next change of access brings them */
+		(void)!pg_module_apply(conn);
+		PQfinish(conn);
+	}
+}
+
 static int upgrade_make(struct pg_cluster *c, unsigned version, const char **ret_why)
 {
-	int r = pg_module_leave(c);
+	int r = module_leave(c);
 	r = r < 0 ? r : each_run(c, version, true);
 	r = r < 0 ? r : upgrade_mark(c, version, c->version);
 	r = r < 0 ? r : all_halt(c);
@@ -281,7 +330,7 @@ static int upgrade_make(struct pg_cluster *c, unsigned version, const char **ret
 	char why[400];
 	snprintf(why, sizeof why, "%s", pg_why_last());
 	(void)!upgrade_back(c); /* or the next time */
-	pg_module_return(c);
+	module_return(c);
 	pg_why_set(ret_why, "upgrade: %s; version %u goes on", r == -EBUSY ? "a primary does not run" : why,
 	           c->version);
 	return r;
