@@ -272,11 +272,16 @@ struct pg_args {
 	char numbers[PG_ARGS_MAX][24];
 };
 
+/* args.c */
 void pg_str(struct pg_args *a, struct str s);
 void pg_str_or_null(struct pg_args *a, struct str s);
 void pg_z(struct pg_args *a, const char *z);
 void pg_int(struct pg_args *a, int64_t v);
 void pg_bytes(struct pg_args *a, const void *p, size_t n);
+bool pg_utf8(struct str s);
+
+/* What was sent on a connection, beside statements that are being prepared; SENT_KEPT: its result is needed. */
+enum pg_sent { SENT_CHAIN = -5, SENT_GUESS = -4, SENT_KEPT = -3, SENT_SYNC = -2, SENT_COMMAND = -1 };
 
 enum pg_role { PG_READER, PG_WRITER, PG_LISTENER, PG_TOOL };
 
@@ -350,14 +355,19 @@ struct pg_store {
 	struct pg_listener *listener;
 };
 
-/* pg.c. A connection is made on first use, with bounded waits. */
+/* tx.c. A connection is made on first use, with bounded waits. */
 struct tx *pg_tx_new(struct store *s, enum pg_role role);
 void pg_tx_free(struct tx *tx); /* accepts NULL */
-/* -ENOTCONN, logged once in a while; -EINVAL: not a URL (logged without quoting it). */
+
+/* connect.c. pg_connect(): -ENOTCONN, logged once in a while; -EINVAL: not a URL (logged without quoting it). */
+#define PG_CONNECT_US 2000000
 must_check int pg_connect(struct tx *tx, int64_t until_us);
 void pg_disconnect(struct pg *p);
-/* Runs a statement. Returns the number of rows, or of changed rows; -ENOTCONN; -EIO (logged). When ret_result is given,
- * the caller must PQclear() it. */
+bool pg_socket_wait(PGconn *conn, short events, int64_t until_us); /* false at the deadline */
+void pg_sent_add(struct pg *p, short what);
+
+/* pg.c. Runs a statement. Returns the number of rows, or of changed rows; -ENOTCONN; -EIO (logged). When ret_result is
+ * given, the caller must PQclear() it. */
 must_check int pg_exec(struct tx *tx, enum pg_statement st, const struct pg_args *args, PGresult **ret_result);
 /* The same once for each of at most PG_MANY_MAX arguments: in one round trip and, for a reader, from one snapshot. 0,
  * and a result for each. */
@@ -380,7 +390,8 @@ must_check int pg_settle(struct tx *tx);
 must_check int pg_once(struct tx *tx, const char *sql, const struct pg_args *args, PGresult **ret_result);
 /* The same, without waiting: pg_settle() reports failures. */
 must_check int pg_queue(struct tx *tx, const char *sql, const struct pg_args *args);
-bool pg_utf8(struct str s);
+/* What is sent before and what is sent after are two transactions. */
+bool pg_sync_send(struct pg *p);
 
 /* array.c: arguments that are arrays, in PostgreSQL's binary form. The array is the buffer's, and must outlive the
  * arguments. */

@@ -24,6 +24,16 @@ struct page {
 	struct buf rows;
 };
 
+/* SQLite counts for each connection how often it found that the content had changed. The count is that of the
+ * transaction once it has read. */
+uint64_t sqlite_snapshot(const struct tx *tx)
+{
+	unsigned version;
+	bool known = tx->reading && tx->lingers && sqlite3_txn_state(tx->db, "main") == SQLITE_TXN_READ &&
+	             sqlite3_file_control(tx->db, "main", SQLITE_FCNTL_DATA_VERSION, &version) == SQLITE_OK;
+	return known ? (uint64_t)version + 1 : 0;
+}
+
 static bool page_is(const struct page *p, struct str kind, struct str parent, int64_t offset, int64_t limit)
 {
 	return p->offset == offset && p->limit == limit && p->kind_n == kind.n && p->key_n == kind.n + parent.n &&

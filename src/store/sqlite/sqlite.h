@@ -180,7 +180,7 @@
 enum statement { STATEMENTS(STATEMENT_NAME) ST_COUNT };
 #undef STATEMENT_NAME
 
-/* sqlite.c. Messages go to the log, but those of conn_open() and the migrations, which run at the start, to stderr. */
+/* conn.c. Messages go to the log, but those of conn_open() and the migrations, which run at the start, to stderr. */
 must_check int conn_open(const char *path, int flags, struct tx **ret_conn);
 void conn_close(struct tx *conn); /* accepts NULL */
 must_check int conn_exec(struct tx *conn, const char *sql);
@@ -191,7 +191,6 @@ _Noreturn void sync_failed(int code);
 /* A single integer, as "PRAGMA user_version". */
 must_check int conn_int(struct tx *conn, const char *sql, int64_t *ret_value);
 void reader_refresh(struct tx *tx);
-uint64_t sqlite_snapshot(const struct tx *tx);
 /* Ready to be bound; NULL (logged) when it cannot be prepared. */
 sqlite3_stmt *conn_statement(struct tx *conn, enum statement which);
 /* 1: a row, to be read before the next step; 0: finished. Negative: -EEXIST for a constraint, -EIO (logged) for the
@@ -294,7 +293,8 @@ void counts_forget(struct tx *tx);
 /* check.c: makes an event from the columns that `steward check` and the watch select. */
 struct event_row event_row_of(sqlite3_stmt *st);
 
-/* page.c: the page of a list that a reader was last asked for. */
+/* page.c: the page of a list that a reader was last asked for, and what it was asked of. */
+uint64_t sqlite_snapshot(const struct tx *tx);
 enum page_state {
 	PAGE_OTHER, /* it is not kept */
 	PAGE_AGAIN, /* it is asked for a second time: page_add() its rows, then page_end() */
@@ -307,8 +307,10 @@ void page_end(struct tx *tx, bool whole);
 int page_show(struct tx *tx, const char *kind, struct str parent, doc_show *show, void *ctx);
 void page_free(struct tx *tx);
 
-/* watch.c: the checksum that is stored with a document, so that changed bytes are never returned. */
+/* sum.c: the checksum that is stored with a document, so that changed bytes are never returned. */
 int64_t doc_sum(struct str kind, struct str id, struct str body);
+
+/* watch.c */
 int sqlite_list_each(struct tx *tx, const char *kind, struct str parent, int64_t offset, int64_t limit, doc_show *show,
                      void *ctx);
 int sqlite_watch(struct tx *tx, struct watch *w);

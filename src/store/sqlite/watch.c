@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <libdeflate.h>
 #include <stdlib.h>
 
 #define SLICE_ROWS 256
@@ -20,27 +19,6 @@ struct walk {
 	const char *name, *keys, *sql;
 	void (*row)(struct tx *tx, struct watch *w, sqlite3_stmt *st);
 };
-
-/* zlib's CRC-32, by libdeflate: every read asks for it, and zlib takes ten times as long. */
-int64_t doc_sum(struct str kind, struct str id, struct str body)
-{
-	char head[128];
-	uint32_t sum = 0;
-	if (id.n && kind.n + id.n + 2 <= sizeof head) {
-		/* In one go: a call for each part costs more than all their bytes. */
-		memcpy(head, kind.p, kind.n);
-		head[kind.n] = '\0';
-		memcpy(head + kind.n + 1, id.p, id.n);
-		head[kind.n + 1 + id.n] = '\0';
-		sum = libdeflate_crc32(0, head, kind.n + id.n + 2);
-	} else {
-		sum = libdeflate_crc32(0, kind.p, kind.n);
-		sum = libdeflate_crc32(sum, "\0", 1);
-		sum = libdeflate_crc32(sum, id.p, id.n);
-		sum = libdeflate_crc32(sum, "\0", 1);
-	}
-	return (int64_t)libdeflate_crc32(sum, body.p ? body.p : "", body.n);
-}
 
 static void row_doc(struct tx *tx, struct watch *w, sqlite3_stmt *st)
 {
