@@ -12,10 +12,8 @@
 
 #include "api/kit/verbs.h"
 #include "base/clock.h"
-#include "hosts/hosts.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 #define EVIDENCE_KIND "advice_evidence"
@@ -210,25 +208,6 @@ int evidence_statements(struct tx *tx, struct arena *a, struct str cluster_id, c
 
 /* --- collecting */
 
-struct collecting {
-	struct arena *arena; /* of the whole step */
-	struct str *clusters;
-	size_t count, room;
-};
-
-static int cluster_note(struct tx *tx, void *ctx, const struct doc *d)
-{
-	struct collecting *c = ctx;
-	struct arena *a = arena_new();
-	const struct cluster cluster = cluster_of(a, d);
-	if (!host_is_elsewhere(cluster_host(&cluster)) && !json_flag(cluster.body, "paused")) {
-		ARENA_FIT(c->arena, c->clusters, c->count, c->room);
-		c->clusters[c->count++] = arena_dup(c->arena, d->id);
-	}
-	arena_free(a);
-	return 0;
-}
-
 struct adding {
 	struct arena *arena;
 	struct str cluster_id;
@@ -280,18 +259,7 @@ static int cluster_collect(struct job_run *r, struct str cluster_id)
 static int collect_step(struct job_run *r)
 {
 	const struct service *s = r->ctx;
-	struct collecting c = {.arena = r->arena};
-	const _Atomic bool *stop = job_stop(r);
-	if (!s->engine_ops->advice || !s->engine_ops->core->on_host)
-		return JOB_DONE;
-	tx_begin_read(r->reader);
-	int result = clusters_walk(r->reader, cluster_note, &c);
-	job_read_end(r);
-	for (size_t i = 0; result == 0 && i < c.count; i++) {
-		if (atomic_load(stop))
-			return -ECANCELED;
-		result = cluster_collect(r, c.clusters[i]);
-	}
+	int result = s->engine_ops->advice ? clusters_take_here(r, cluster_collect) : 0;
 	return result < 0 ? result : JOB_DONE;
 }
 

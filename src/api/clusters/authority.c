@@ -3,7 +3,7 @@
 #include "api/clusters/authority.h"
 
 #include "api/clusters/cluster.h"
-#include "api/clusters/jobs.h"
+#include "api/clusters/collect.h"
 #include "api/clusters/store.h"
 #include "api/kit/verbs.h"
 #include "base/certs.h"

@@ -15,6 +15,7 @@
 #include "api/clusters/access_mark.h"
 #include "api/clusters/authority.h"
 #include "api/clusters/cluster.h"
+#include "api/clusters/collect.h"
 #include "api/clusters/disk.h"
 #include "api/clusters/jobs.h"
 #include "api/clusters/metrics.h"

@@ -387,36 +387,6 @@ int clusters_adopt(struct store *store)
 	return store_write_wait(store, adopt_run, NULL);
 }
 
-struct collection {
-	struct arena *arena;
-	struct str *ids;
-	size_t count, cap;
-};
-
-static int collect_one(struct tx *tx, void *ctx, const struct doc *cluster)
-{
-	struct collection *c = ctx;
-	ARENA_FIT(c->arena, c->ids, c->count, c->cap);
-	c->ids[c->count++] = arena_dup(c->arena, cluster->id);
-	return 0;
-}
-
-int clusters_collect(struct store *store, struct arena *a, struct str **ret_ids, size_t *ret_count)
-{
-	struct collection c = {.arena = a};
-	struct tx *reader = store_reader(store);
-	if (!reader)
-		return -EIO;
-	tx_begin_read(reader);
-	int result = clusters_walk(reader, collect_one, &c);
-	tx_end_read(reader);
-	tx_rest(reader);
-	store_reader_free(reader);
-	*ret_ids = c.ids;
-	*ret_count = c.count;
-	return result;
-}
-
 static void tell_nobody(void *ctx, unsigned percent, const char *what)
 {
 }

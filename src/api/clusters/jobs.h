@@ -6,8 +6,7 @@
 
 /* At the start, once: a job for each cluster, so that the engine finds again what there is. */
 must_check int clusters_adopt(struct store *store);
-/* For the test control's reset: collect before the wipe, destroy after it. */
-must_check int clusters_collect(struct store *store, struct arena *a, struct str **ret_ids, size_t *ret_count);
+/* For the test control's reset: collected before the wipe, destroyed after it. */
 void clusters_destroy(struct service *s, const struct str *ids, size_t count);
 /* The job's cluster, with the store left alone again. 1: it is going or paused, and not to be worked on. */
 must_check int cluster_of_job(struct job_run *r, struct cluster *ret_cluster);

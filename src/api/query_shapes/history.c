@@ -17,7 +17,6 @@
 #include "api/query_shapes/query_shapes.h"
 #include "base/clock.h"
 #include "base/id.h"
-#include "hosts/hosts.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -390,25 +389,6 @@ int history_read(struct tx *tx, struct arena *a, struct str cluster_id, const st
 
 /* --- collecting */
 
-struct collecting {
-	struct arena *arena; /* of the whole step */
-	struct str *clusters;
-	size_t count, room;
-};
-
-static int cluster_note(struct tx *tx, void *ctx, const struct doc *d)
-{
-	struct collecting *c = ctx;
-	struct arena *a = arena_new();
-	const struct cluster cluster = cluster_of(a, d);
-	if (!host_is_elsewhere(cluster_host(&cluster)) && !json_flag(cluster.body, "paused")) {
-		ARENA_FIT(c->arena, c->clusters, c->count, c->room);
-		c->clusters[c->count++] = arena_dup(c->arena, d->id);
-	}
-	arena_free(a);
-	return 0;
-}
-
 struct adding {
 	struct arena *arena;
 	struct str cluster_id;
@@ -466,17 +446,7 @@ static int cluster_collect(struct job_run *r, struct str cluster_id)
 static int collect_step(struct job_run *r)
 {
 	const struct service *s = r->ctx;
-	struct collecting c = {.arena = r->arena};
-	if (!s->engine_ops->shapes || !s->engine_ops->core->on_host)
-		return JOB_DONE;
-	tx_begin_read(r->reader);
-	int result = clusters_walk(r->reader, cluster_note, &c);
-	job_read_end(r);
-	for (size_t i = 0; result == 0 && i < c.count; i++) {
-		if (*job_stop(r))
-			return -ECANCELED;
-		result = cluster_collect(r, c.clusters[i]);
-	}
+	int result = s->engine_ops->shapes ? clusters_take_here(r, cluster_collect) : 0;
 	return result < 0 ? result : JOB_DONE;
 }
 
