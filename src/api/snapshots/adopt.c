@@ -10,9 +10,9 @@
 #include "api/kit/verbs.h"
 #include "api/projects/projects.h"
 #include "api/snapshots/catalogue.h"
-#include "api/snapshots/jobs.h"
 #include "api/snapshots/schedule.h"
 #include "api/snapshots/snapshot.h"
+#include "api/snapshots/take.h"
 #include "api/snapshots/times.h"
 #include "base/clock.h"
 #include "trail/events.h"
@@ -27,6 +27,20 @@ static const char *const line_facts[] = {"clusterName", "provider", "region", "l
                                          "shards",      "sharded",  "flex",   "windowDays"};
 
 /* --- records */
+
+json_t *snapshot_sets_json(const struct engine_snapshot *made)
+{
+	json_t *sets = json_array();
+	for (size_t i = 0; i < made->set_count; i++) {
+		char lsn[24];
+		snprintf(lsn, sizeof lsn, "%llx", (unsigned long long)made->sets[i].lsn);
+		json_array_append_new(sets, json_pack("{s:s, s:I, s:s, s:I, s:I}", "set", made->sets[i].set, "timeline",
+		                                      (json_int_t)made->sets[i].timeline, "lsn", lsn, "bytes",
+		                                      (json_int_t)made->sets[i].bytes, "stored",
+		                                      (json_int_t)made->sets[i].stored));
+	}
+	return sets;
+}
 
 static int owner_put(struct tx *tx, struct arena *a, struct str group_id, json_t *record)
 {

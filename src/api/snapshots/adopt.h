@@ -25,5 +25,7 @@ must_check int project_adopt(struct tx *tx, struct arena *a, struct str org_id, 
 /* In a read: what the catalogue says of the snapshot, for its record. NUL-terminated. */
 must_check int snapshot_record(struct tx *tx, struct arena *a, const struct backup_line *line, const struct snapshot *s,
                                struct str *ret_text);
+/* What a snapshot's plan has of its positions. */
+json_t *snapshot_sets_json(const struct engine_snapshot *made);
 
 #endif

@@ -2,52 +2,18 @@
 #ifndef STEWARD_API_SNAPSHOTS_CATALOGUE_H
 #define STEWARD_API_SNAPSHOTS_CATALOGUE_H
 
-#include "api/clusters/clusters.h"
+#include "api/snapshots/line.h"
 
-#define LINE_KIND "backup_line"
 /* Who waits for somebody else's work looks again then. */
 #define LOOK_AGAIN_MS 2000
 /* What a project no longer has is swept for a while. */
 #define RESIDUE_KIND "backup_residue"
 
-struct resource;
-
 extern const struct cluster_part backups_part;
 extern const struct job_kinds snapshots_jobs;
-struct backup_line {
-	struct doc doc;
-	json_t *body;
-};
-
-/* The path's {clusterName}, or {name} of a flex cluster: a cluster of the project that has had backups, or one that is
- * gone. -ENOENT. */
-struct str backup_path_name(const struct call *c);
-bool backup_path_is_flex(const struct call *c);
-must_check int backup_line_load(struct call *c, struct backup_line *ret_line);
-/* -ENOENT for what the path's cluster should have: the cluster itself is missing, or this of its own. */
-must_check int backup_missing(struct call *c, const struct resource *r, struct str id);
-must_check int backup_line_get(struct tx *tx, struct arena *a, struct str cluster_id, struct backup_line *ret_line);
 /* In a write: the line is as the cluster is, and made where its backups are wanted. -ENOENT: it has none. */
 must_check int backup_line_follow(struct tx *tx, struct arena *a, const struct cluster *cluster,
                                   struct backup_line *ret_line);
-must_check int backup_line_save(struct tx *tx, struct arena *a, struct backup_line *line);
-/* Whether the cluster's backups are wanted: backupEnabled, or a flex cluster. */
-bool backup_is_wanted(const struct cluster *cluster);
-struct str cluster_incarnation(const struct cluster *cluster);
-/* Which backups the engine is asked about: of the line's current data, in its own region. */
-struct engine_source backup_source(const struct backup_line *line);
-/* The subject of jobs that work on the cluster's backups, one after the other, beside its other jobs. */
-struct str backup_subject(struct arena *a, struct str cluster_id);
-/* An event of the service about the cluster of the line, with a detail unless `text` is empty. */
-must_check int backup_event(struct tx *tx, struct arena *a, const char *type, const char *severity,
-                            const struct backup_line *line, const char *name, struct str text);
-/* In a write: adds a job on the line's host, after those of the cluster's backups that wait. */
-must_check int backup_job_add(struct tx *tx, struct arena *a, const char *kind, const struct backup_line *line,
-                              json_t *args);
-/* From {"group", "cluster", "incarnation", "snapshot", "region"}. */
-struct engine_source source_of(const json_t *from);
-/* The line's schedule counts from now on: nothing of the past is due by it. */
-void running_put(struct backup_line *line);
 /* A snapshot begins the window of a cluster whose log is archived, where none has or will. In a write. */
 must_check int window_ensure(struct tx *tx, struct arena *a, struct backup_line *line);
 /* The one that should have begun it has failed: it is ensured once more later, by the line's clock. In a write. */

@@ -5,9 +5,8 @@
 
 #include "api/kit/verbs.h"
 #include "api/snapshots/catalogue.h"
-#include "api/snapshots/jobs.h"
 #include "api/snapshots/protection.h"
-#include "api/snapshots/snapshot.h"
+#include "api/snapshots/take.h"
 #include "api/snapshots/times.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -17,7 +16,6 @@
 #include <stdio.h>
 
 #define WINDOW_DAYS_MAX 365
-#define FLEX_DAYS 8
 #define ITEMS_MAX 50
 #define COPIES_MAX 20
 #define EXTRA_MAX 36525
@@ -29,98 +27,6 @@ static json_t *item_make(struct arena *a, const char *frequency, int interval, c
 	struct str id = id_make(a);
 	return json_pack("{s:i, s:s, s:s%, s:s, s:i}", "frequencyInterval", interval, "frequencyType", frequency, "id",
 	                 id.p, id.n, "retentionUnit", unit, "retentionValue", value);
-}
-
-/* A flex cluster has no schedule of its own: a snapshot each day, at the hour at which it was made. */
-static json_t *flex_schedule(struct arena *a, const struct backup_line *line)
-{
-	int64_t minutes = line->doc.created_ms / 60000;
-	struct str id = line->doc.id;
-	json_t *item = json_pack("{s:i, s:s, s:s%, s:s, s:i}", "frequencyInterval", 1, "frequencyType", "daily", "id",
-	                         id.p, id.n, "retentionUnit", "days", "retentionValue", FLEX_DAYS);
-	return json_keep(a, json_pack("{s:I, s:I, s:[{s:[o]}]}", "referenceHourOfDay", (json_int_t)(minutes / 60 % 24),
-	                              "referenceMinuteOfHour", (json_int_t)(minutes % 60), "policies", "policyItems",
-	                              item));
-}
-
-int schedule_of(struct tx *tx, struct arena *a, const struct backup_line *line, json_t **ret_schedule)
-{
-	struct doc d;
-	*ret_schedule = NULL;
-	if (json_flag(line->body, "flex")) {
-		*ret_schedule = flex_schedule(a, line);
-		return 0;
-	}
-	int r = tx_get(tx, a, SCHEDULE_KIND, line->doc.id, &d);
-	if (r < 0 && r != -ENOENT)
-		return r;
-	*ret_schedule = r == 0 ? doc_json(a, d.body) : json_new(a);
-	return 0;
-}
-
-int64_t schedule_window_days(const json_t *schedule)
-{
-	return json_number(schedule, "restoreWindowDays");
-}
-
-int64_t schedule_extra_ms(const json_t *schedule, int frequency)
-{
-	const json_t *list = json_object_get(schedule, "extraRetentionSettings");
-	for (size_t i = 0; i < json_array_size(list); i++) {
-		const json_t *one = json_array_get(list, i);
-		if (frequency_find(json_field(one, "frequencyType")) == frequency)
-			return json_number(one, "retentionDays") * BACKUP_DAY_MS;
-	}
-	return 0;
-}
-
-static json_t *copy_item(const json_t *setting, int frequency)
-{
-	const json_t *items = json_object_get(setting, "copyPolicyItems");
-	for (size_t i = 0; i < json_array_size(items); i++)
-		if (frequency_find(json_field(json_array_get(items, i), "frequencyType")) == frequency)
-			return json_array_get(items, i);
-	return NULL;
-}
-
-static bool copies_frequency(const json_t *setting, int frequency)
-{
-	const json_t *list = json_object_get(setting, "frequencies");
-	for (size_t i = 0; i < json_array_size(list); i++)
-		if (frequency_find(json_item(list, i)) == frequency)
-			return true;
-	return false;
-}
-
-/* The copy's end by the setting of its region; 0: with the snapshot. */
-static int64_t copy_expires(const json_t *schedule, const json_t *setting, const struct snapshot *s)
-{
-	const json_t *item = copy_item(setting, snapshot_frequency(s));
-	int64_t ms = json_flag(schedule, "copyPolicyItemsEnabled")
-	                     ? retention_ms(json_field(item, "retentionUnit"), json_number(item, "retentionValue"))
-	                     : 0;
-	return ms ? s->doc.created_ms + ms : 0;
-}
-
-int schedule_copies(struct tx *tx, struct arena *a, const struct backup_line *line, const struct snapshot *s,
-                    json_t **ret_copies)
-{
-	json_t *schedule, *copies = json_keep(a, json_array());
-	int frequency = snapshot_frequency(s), r = schedule_of(tx, a, line, &schedule);
-	const json_t *settings = r == 0 ? json_object_get(schedule, "copySettings") : NULL;
-	bool by_item = json_flag(schedule, "copyPolicyItemsEnabled");
-	for (size_t i = 0; i < json_array_size(settings); i++) {
-		const json_t *setting = json_array_get(settings, i), *item = copy_item(setting, frequency);
-		struct str region = json_field(setting, "regionName"), provider = json_field(setting, "cloudProvider");
-		if (by_item ? !item : !copies_frequency(setting, frequency))
-			continue;
-		json_array_append_new(copies, json_pack("{s:s%, s:s%, s:I, s:I}", "region", region.p, region.n,
-		                                        "provider", provider.p ? provider.p : "", provider.n, "expires",
-		                                        (json_int_t)copy_expires(schedule, setting, s), "most",
-		                                        json_number(setting, "lastNumberOfSnapshots")));
-	}
-	*ret_copies = copies;
-	return r;
 }
 
 /* --- settings that are made by themselves */
@@ -587,7 +493,7 @@ static int effect_on_copies(struct call *c, const struct effects *e, const json_
 		if (json_find(e->copied, "regionName", region) || (e->remove_copies && !setting)) {
 			r = snapshot_drop_copy(c->tx, c->arena, s, region);
 		} else if (e->update_copies && setting) {
-			json_put(copy, "expires", json_integer(copy_expires(after, setting, s)));
+			json_put(copy, "expires", json_integer(schedule_copy_expires(after, setting, s)));
 			changed = true;
 		}
 	}

@@ -33,11 +33,14 @@
 #include "api/snapshots/drills.h"
 #include "api/snapshots/figures.h"
 #include "api/snapshots/jobs.h"
+#include "api/snapshots/line.h"
 #include "api/snapshots/metering.h"
 #include "api/snapshots/points.h"
 #include "api/snapshots/protection.h"
 #include "api/snapshots/schedule.h"
 #include "api/snapshots/snapshot.h"
+#include "api/snapshots/take.h"
 #include "api/snapshots/times.h"
+#include "api/snapshots/timetable.h"
 
 #endif
