@@ -234,6 +234,34 @@ def test_the_helper_of_the_sql_editor(packaged):
 		assert len(opened) == 4 and opened[2] == '/dev/null' and [w for n, w in opened.items() if n > 2][0].startswith('socket:'), opened
 
 
+def test_the_helper_that_writes_files_of_rows():
+	"""libduckdb is large and foreign, and the rows are a tenant's: it is nobody, and has three pipes."""
+	program = pathlib.Path(client.binary()).parent / 'steward-lake'
+	if not program.exists():
+		pytest.skip('steward-lake is not built')
+	extra = os.open('/etc/passwd', os.O_RDONLY)
+	for prefix in [], as_service() if os.geteuid() == 0 and shutil.which('setpriv') else []:
+		file, theirs = os.pipe()
+		started = ['/bin/sh', '-c', 'exec "$0" "$@" 3>/dev/fd/%d' % theirs, *prefix, program]
+		process = subprocess.Popen(started, stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=[theirs, extra], env={'PATH': os.environ['PATH']})
+		os.close(theirs)
+		try:
+			until(lambda: status(process.pid).get('Seccomp') == '2', what='it gives up its rights before it reads anything')
+			told, opened = status(process.pid), descriptors(process.pid)
+			assert {told[k] for k in SETS} == {'0' * 16} and told['NoNewPrivs'] == '1' and told['Threads'] == '1'
+			limits = pathlib.Path('/proc/%d/limits' % process.pid).read_text()
+			assert re.search(r'Max file size +0 +0 ', limits) and re.search(r'Max cpu time +600 ', limits)
+			assert is_sanitized() or re.search(r'Max address space +%d ' % (4 << 30), limits)
+			if os.geteuid() == 0:
+				assert told['CapBnd'] == '0' * 16 and told['Uid'].split() == told['Gid'].split() == [str(NOBODY)] * 4 and not told['Groups'].strip()
+				assert set(opened) == {0, 1, 2, 3} and opened[2] == '/dev/null' and all(opened[i].startswith('pipe:') for i in (0, 1, 3)), opened
+		finally:
+			process.kill()
+			process.wait()
+			os.close(file)
+	os.close(extra)
+
+
 def test_a_superuser_in_sql_stays_in_its_project(packaged):
 	"""Another project's data and the service's secrets are closed to it: every file that there is is tried."""
 	unit, mine, other, *_ = packaged

@@ -8,7 +8,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 rows = runpy.run_path(str(ROOT / "script/npm-packages"))["rows"]
-LOCKS = [*ROOT.glob("console/package-lock.json"), *ROOT.glob("test/*/package-lock.json")]
+LOCKS = [*ROOT.glob("console/package-lock.json"), *ROOT.glob("src/programs/*/package-lock.json"), *ROOT.glob("test/*/package-lock.json")]
 
 
 @pytest.mark.parametrize("lock", LOCKS, ids=lambda lock: lock.parent.name)
