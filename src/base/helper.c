@@ -13,28 +13,22 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* With its standard input and output on one socket. */
-static int helper_start(const char *name, int *ret_fd, pid_t *ret_pid)
+/* The further ones come last: by then no descriptor that is still to be moved lies where they go. */
+int helper_start(const char *name, const int *descriptors, size_t count, pid_t *ret_pid)
 {
 	char path[4200], *argv[] = {path, NULL}, *environment[] = {NULL};
-	int ends[2];
 	posix_spawn_file_actions_t actions;
-	if (!file_beside_program(name, path, sizeof path) ||
-	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+	if (!file_beside_program(name, path, sizeof path))
 		return -ENOENT;
 	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO);
-	posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, descriptors[0], STDIN_FILENO);
+	posix_spawn_file_actions_adddup2(&actions, descriptors[1], STDOUT_FILENO);
 	posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+	for (size_t i = 2; i < count; i++)
+		posix_spawn_file_actions_adddup2(&actions, descriptors[i], STDERR_FILENO + (int)i - 1);
 	int error = posix_spawn(ret_pid, path, &actions, NULL, argv, environment);
 	posix_spawn_file_actions_destroy(&actions);
-	close(ends[1]);
-	if (error) {
-		close(ends[0]);
-		return -error;
-	}
-	*ret_fd = ends[0];
-	return 0;
+	return -error;
 }
 
 /* Hands over the question, and takes the answer until its end or the time is over. */
@@ -63,11 +57,16 @@ static void talk(int fd, struct str question, int64_t ms, size_t most, struct bu
 int helper_ask(const char *name, struct str question, int64_t ms, size_t most, struct buf *answer)
 {
 	pid_t pid;
-	int fd, r = helper_start(name, &fd, &pid);
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return -errno;
+	int r = helper_start(name, (int[]){ends[1], ends[1]}, 2, &pid);
+	close(ends[1]);
+	if (r == 0)
+		talk(ends[0], question, ms, most, answer);
+	close(ends[0]);
 	if (r < 0)
 		return r;
-	talk(fd, question, ms, most, answer);
-	close(fd);
 	kill(pid, SIGKILL); /* it has nothing left to do, or its time is over */
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;

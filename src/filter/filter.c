@@ -12,9 +12,11 @@ static bool is_one_of(const char *key, const char *choices)
 	return str_is_one_of(choices, str_of(key));
 }
 
-static const char *key_fault(const char *key, const json_t *value)
+static const char *key_fault(const char *key, const json_t *value, bool ordered)
 {
 	bool list = is_one_of(key, "$and|$or|$nor");
+	if (key[0] == '$' && ordered && is_one_of(key, "$gt|$gte|$lt|$lte"))
+		return NULL;
 	if (key[0] == '$' && !is_one_of(key, "$and|$or|$nor|$not|$in|$nin|$eq|$ne|$exists|$elemMatch"))
 		return "must use only the operators $and, $or, $nor, $not, $in, $nin, $eq, $ne, $exists and $elemMatch";
 	if ((list || is_one_of(key, "$in|$nin")) && !json_is_array(value))
@@ -27,7 +29,7 @@ static const char *key_fault(const char *key, const json_t *value)
 	return NULL;
 }
 
-static const char *fault_in(const json_t *value, unsigned depth)
+static const char *fault_in(const json_t *value, unsigned depth, bool ordered)
 {
 	const char *key, *fault = depth > DEPTH_MAX ? "is nested too deep" : NULL;
 	json_t *inner;
@@ -36,15 +38,15 @@ static const char *fault_in(const json_t *value, unsigned depth)
 		json_object_foreach((json_t *)(uintptr_t)value, key, inner)
 		{
 			if (!fault)
-				fault = key_fault(key, inner);
+				fault = key_fault(key, inner, ordered);
 			if (!fault)
-				fault = fault_in(inner, depth + 1);
+				fault = fault_in(inner, depth + 1, ordered);
 		}
 	if (json_is_array(value))
 		json_array_foreach(value, i, inner)
 		{
 			if (!fault)
-				fault = fault_in(inner, depth + 1);
+				fault = fault_in(inner, depth + 1, ordered);
 		}
 	return fault;
 }
@@ -111,7 +113,7 @@ static json_t *relaxed_load(struct str text)
 	return filter;
 }
 
-const json_t *filter_parse(struct str text, struct arena *a, const char **ret_fault)
+static const json_t *filter_read(struct str text, bool ordered, struct arena *a, const char **ret_fault)
 {
 	if (text.n > FILTER_MAX) {
 		*ret_fault = arena_printf(a, "must be at most %d bytes long", FILTER_MAX).p;
@@ -121,12 +123,22 @@ const json_t *filter_parse(struct str text, struct arena *a, const char **ret_fa
 	json_t *filter = is_empty ? json_object() : json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES, NULL);
 	if (!filter)
 		filter = relaxed_load(text);
-	const char *fault = json_is_object(filter) ? fault_in(filter, 0) : "must be a JSON object, as text";
+	const char *fault = json_is_object(filter) ? fault_in(filter, 0, ordered) : "must be a JSON object, as text";
 	if (!fault)
 		return json_keep(a, filter);
 	*ret_fault = fault;
 	json_decref(filter);
 	return NULL;
+}
+
+const json_t *filter_parse(struct str text, struct arena *a, const char **ret_fault)
+{
+	return filter_read(text, false, a, ret_fault);
+}
+
+const json_t *filter_parse_ordered(struct str text, struct arena *a, const char **ret_fault)
+{
+	return filter_read(text, true, a, ret_fault);
 }
 
 static enum truth least(enum truth a, enum truth b)

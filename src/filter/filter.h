@@ -13,6 +13,8 @@ enum truth { TRUTH_NO, TRUTH_MAYBE, TRUTH_YES };
 /* The filter of a text, which may have single quotes and bare keys; an empty one is {}, which takes everything. Freed
  * with the arena. NULL: *ret_fault says what the text must be. */
 const json_t *filter_parse(struct str text, struct arena *a, const char **ret_fault);
+/* The same with $gt, $gte, $lt and $lte, which filter_takes() does not know: for who compiles it. */
+const json_t *filter_parse_ordered(struct str text, struct arena *a, const char **ret_fault);
 
 struct filter_fact {
 	enum { FACT_UNKNOWN, FACT_ABSENT, FACT_TEXT, FACT_LIST } kind; /* LIST: of one element or more */

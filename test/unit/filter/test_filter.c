@@ -99,6 +99,19 @@ static void test_faults(void)
 	}
 }
 
+/* Who compiles a filter has four operators more, and the same faults. */
+static void test_ordered(void)
+{
+	static const char text[] =
+	        "{\"a\": {\"$gt\": 1, \"$lte\": 2}, \"$or\": [{\"b\": {\"$gte\": \"x\", \"$lt\": \"y\"}}]}";
+	const char *fault = NULL;
+	CHECK(!filter_parse(str_of(text), arena, &fault) && fault);
+	fault = NULL;
+	CHECK(filter_parse_ordered(str_of(text), arena, &fault) && !fault);
+	CHECK(!filter_parse_ordered(STR("{\"a\": {\"$gtx\": 1}}"), arena, &fault) && fault);
+	CHECK(!filter_parse_ordered(STR("{\"$or\": {\"$gt\": 1}}"), arena, &fault));
+}
+
 int main(void)
 {
 	arena = arena_new();
@@ -108,6 +121,7 @@ int main(void)
 	test_lists();
 	test_relaxed();
 	test_faults();
+	test_ordered();
 	arena_free(arena);
 	return CHECK_DONE();
 }

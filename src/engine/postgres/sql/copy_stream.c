@@ -26,6 +26,13 @@ static size_t whole_characters(const unsigned char *p, size_t n)
 	return n;
 }
 
+static int bytes_pass(struct pg_copy *s, const char *p, size_t n)
+{
+	int r = s->write(s->ctx, p, n);
+	s->unwritten = r < 0;
+	return r;
+}
+
 static int rows_pass(struct pg_copy *s, const char *p, size_t n)
 {
 	for (const char *at = p, *end = p + n; at < end;) {
@@ -40,17 +47,15 @@ static int rows_pass(struct pg_copy *s, const char *p, size_t n)
 	}
 	if (!utf8_is_valid((struct str){p, n}))
 		return -EBADMSG;
-	int r = s->write(s->ctx, p, n);
-	s->unwritten = r < 0;
-	return r;
+	return bytes_pass(s, p, n);
 }
 
-static void refusal_keep(struct pg_copy *s, const char *p, size_t n)
+/* The beginning of it. */
+static void text_keep(char *text, size_t size, size_t *n, const char *p, size_t more)
 {
-	size_t room = sizeof s->refusal - s->refusal_n;
-	n = n < room ? n : room;
-	memcpy(s->refusal + s->refusal_n, p, n);
-	s->refusal_n += n;
+	more = more < size - *n ? more : size - *n;
+	memcpy(text + *n, p, more);
+	*n += more;
 }
 
 /* Of the current message; returns how many bytes of it were taken. */
@@ -59,8 +64,14 @@ static ssize_t body_take(struct pg_copy *s, const char *p, size_t n)
 	bool all = n >= s->left;
 	n = all ? s->left : n;
 	if (s->type == REFUSED)
-		refusal_keep(s, p, n);
-	if (s->type == ROWS) {
+		text_keep(s->refusal, sizeof s->refusal, &s->refusal_n, p, n);
+	if (s->type == COMPLETE)
+		text_keep(s->count, sizeof s->count, &s->count_n, p, n);
+	if (s->type == ROWS && s->binary) {
+		int r = bytes_pass(s, p, n);
+		if (r < 0)
+			return r;
+	} else if (s->type == ROWS) {
 		n = all ? n : whole_characters((const unsigned char *)p, n);
 		int r = n ? rows_pass(s, p, n) : 0;
 		if (r < 0)
@@ -81,10 +92,19 @@ static int head_take(struct pg_copy *s, const unsigned char *p)
 	return 0;
 }
 
+/* "COPY 12", with a NUL behind it. */
+static bool count_read(struct pg_copy *s)
+{
+	struct str text = {s->count, strnlen(s->count, s->count_n)};
+	size_t head = strlen("COPY ");
+	return str_starts(text, STR("COPY ")) &&
+	       str_to_u64((struct str){text.p + head, text.n - head}, UINT64_MAX, &s->rows);
+}
+
 static void message_end(struct pg_copy *s)
 {
 	s->within = false;
-	s->copied |= s->type == COMPLETE;
+	s->copied |= s->type == COMPLETE && (!s->binary || count_read(s));
 	s->over = s->type == READY;
 }
 

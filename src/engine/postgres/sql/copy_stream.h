@@ -2,7 +2,8 @@
  * libpq hands out rows and holds each of them whole, several times over: a row of 250 MB took 551 MB of the service.
  * Here a row is passed on in pieces, so that memory is the caller's buffer, whatever one user has put into a row.
  *
- * Rows are lines of JSON. An empty line is a row that the server has left out, because it was too long. */
+ * Rows are lines of JSON. An empty line is a row that the server has left out, because it was too long. Or they are
+ * bytes, in the server's own form, which nobody looks at here. */
 #ifndef STEWARD_ENGINE_POSTGRES_SQL_COPY_STREAM_H
 #define STEWARD_ENGINE_POSTGRES_SQL_COPY_STREAM_H
 
@@ -13,7 +14,8 @@
 struct pg_copy {
 	int (*write)(void *ctx, const void *bytes, size_t n); /* what it returns below 0 ends the reading */
 	void *ctx;
-	uint64_t rows;
+	bool binary;
+	uint64_t rows;  /* of bytes only when it is over */
 	bool over;      /* the server has said all, and takes another statement */
 	bool copied;    /* and the table is whole */
 	bool left_out;  /* an empty line was met */
@@ -23,6 +25,8 @@ struct pg_copy {
 	char type;
 	uint32_t left;
 	bool in_line;
+	size_t count_n;
+	char count[32]; /* what it says at the end: "COPY 12" */
 	size_t refusal_n;
 	char refusal[1024]; /* the beginning of what the server has refused it with */
 };

@@ -69,6 +69,50 @@ static void test_rows(void)
 	buf_free(&said);
 }
 
+/* Bytes that are no text: passed on as they are, and counted by what the server says at the end. */
+static void test_binary(void)
+{
+	static const char bytes[] = "PGCOPY\n\377\r\n\0\n\n\xfe\xe2";
+	struct buf said = {0};
+	MESSAGE(&said, 'd', bytes);
+	MESSAGE(&said, 'd', "\n");
+	MESSAGE(&said, 'C', "COPY 12345678901\0");
+	MESSAGE(&said, 'Z', "T");
+	for (size_t size = 1; size <= said.n; size++) {
+		struct buf rows = {0};
+		struct pg_copy s = {.write = rows_take, .ctx = &rows, .binary = true};
+		ssize_t used = copy_read(&s, &said, size);
+		CHECK(used == (ssize_t)said.n && s.over && s.copied && s.rows == 12345678901);
+		CHECK(rows.n == sizeof bytes && memcmp(rows.p, bytes, sizeof bytes - 1) == 0);
+		buf_free(&rows);
+	}
+	buf_free(&said);
+}
+
+/* How many rows there were decides whether they are kept: where it is not said, the copy is not whole. */
+static void count_check(const char *words, size_t n)
+{
+	struct buf said = {0};
+	struct pg_copy s = {.write = rows_take, .binary = true};
+	message_add(&said, 'C', words, n);
+	MESSAGE(&said, 'Z', "T");
+	ssize_t used = copy_read(&s, &said, said.n);
+	CHECK(used == (ssize_t)said.n && s.over && !s.copied && s.rows == 0);
+	buf_free(&said);
+}
+
+static void test_count(void)
+{
+	count_check("", 0);
+	count_check("COPY", 4);
+	count_check("COPY ", 6);
+	count_check("COPY -1", 8);
+	count_check("COPY 1x", 8);
+	count_check("SELECT 1", 9);
+	count_check("COPY 99999999999999999999", 26);
+	count_check("COPY 1                                   ", 42);
+}
+
 static void fault_check(const char *row, size_t n, bool left_out)
 {
 	struct buf said = {0};
@@ -130,6 +174,8 @@ static void test_refusal(void)
 int main(void)
 {
 	test_rows();
+	test_binary();
+	test_count();
 	test_faults();
 	test_refusal();
 	return CHECK_DONE();
