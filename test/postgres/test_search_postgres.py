@@ -576,6 +576,35 @@ def test_a_hostile_owner(world):
 	assert world.sql("select count(*) from spied where who <> %s", USER) == [(0,)]
 
 
+@pytest.mark.parametrize('change', (
+	"alter table {0} rename other to before; alter table {0} add other {0}_kind default 'a'",
+	"alter table {0} rename to {0}_before; create view {0} as select tableoid, ctid, word, other from {0}_before where {0}_note(); "
+	"grant select on {0} to public"))
+def test_a_hostile_owner_and_a_long_transaction(world, change):
+	"""What the catalogs show a repeatable-read transaction is older than what its statements use."""
+	table = 'bait%d' % len(change)
+	world.sql('create table {0}(word text, other text); create table {0}_spied(who name); grant insert on {0}_spied to public'.format(table))
+	world.sql("insert into {0} values ('amber', 'a'); create type {0}_kind as enum ('a')".format(table))
+	for kind in ('function {0}_note() returns boolean', 'function {0}_json({0}_kind) returns json'):
+		world.sql(('create ' + kind + " language plpgsql as $$ begin insert into public.{0}_spied values (current_user); return 'true'; "
+			   'end $$').format(table))
+	world.sql('create cast ({0}_kind as json) with function {0}_json({0}_kind)'.format(table))
+	world.built(table, table, {'word': {'type': 'string'}})
+	ask = 'select document from steward_search.query(%s, %s)', (table, json.dumps({'text': {'query': 'amber', 'path': 'word'}}))
+	with contextlib.closing(world.cluster.connect(user=READER, password=SECRET)) as c, c.cursor() as cursor:
+		cursor.execute('begin isolation level repeatable read')
+		cursor.execute(*ask)
+		assert cursor.fetchall() == [({'word': 'amber', 'other': 'a'},)]
+		cursor.execute('rollback')
+		cursor.execute('begin isolation level repeatable read')
+		cursor.execute('select 1')
+		world.sql(change.format(table))
+		with pytest.raises((psycopg2.errors.SerializationFailure, psycopg2.errors.UndefinedTable)):
+			cursor.execute(*ask)
+			cursor.execute('commit')
+	assert world.sql('select count(*) from %s_spied' % table) == [(0,)]
+
+
 def test_large_texts(world):
 	"""What cannot be a tsvector or a key is no obstacle to whoever writes it."""
 	world.sql('create table large(id int, body text, tag text, doc jsonb)')

@@ -9,6 +9,8 @@
  * - The functions look for names in pg_catalog alone: a caller's or an owner's functions, operators, casts and
  *   temporary tables are never in the way. Columns are of types of PostgreSQL, which is looked at again under the
  *   table's lock: a table can become a view, or a column get a type with a cast of its owner's, between two queries.
+ *   Queries of catalogs show a repeatable-read transaction what was there when it began, and statements use what is
+ *   there now: so such a transaction asks the parser for the types too.
  * - Who may write all data could write to the table of indexes, and so choose what others' queries are made of: row
  *   security lets nobody but the superuser write there.
  * - A row is shown column by column: to_jsonb() of a type of a tenant's calls a cast of the tenant's; format() does
@@ -21,7 +23,7 @@
 
 #include "engine/postgres/model/model.h"
 
-#define VERSION "search 7"
+#define VERSION "search 8"
 
 const char pg_search_version[] = VERSION;
 
@@ -120,6 +122,18 @@ const char *const pg_search_sql[] = {
 	"= 'r' and a.attname = f->>'column'\n"
 	"  and not a.attisdropped and y.typname = f->>'typname' and y.typnamespace = 'pg_catalog'::regnamespace)\n"
 	"$f$;\n",
+	"create or replace function steward_search.changed_since(rel regclass) returns boolean language plpgsql volatile "
+	"set search_path = pg_catalog, pg_temp as $f$\n"
+	"declare types text; changed boolean;\n"
+	"begin\n"
+	"if current_setting('transaction_isolation') = 'read committed' then return false; end if;\n"
+	"if pg_relation_filenode(rel) is null then return true; end if;\n"
+	"select string_agg(format('pg_typeof((x.r).%I) <> %s::regtype', attname, atttypid), ' or ') into types from "
+	"pg_attribute where attrelid = rel and attnum > 0 and not attisdropped;\n"
+	"execute format('select %s from (select null::%s as r) x', types, rel) into changed;\n"
+	"return changed;\n"
+	"exception when undefined_column then return true;\n"
+	"end $f$;\n",
 	"create or replace function steward_search.look(index text) returns jsonb language plpgsql volatile set search_path "
 	"= pg_catalog, pg_temp as $f$\n"
 	"declare i record; c record; n bigint; bad text;\n"
@@ -142,10 +156,13 @@ const char *const pg_search_sql[] = {
 	"if c.relkind <> 'r' then raise wrong_object_type using message = format('what the search index \"%s\" is "
 	"of is no table', i.name); end if;\n"
 	"execute format('lock table only %I.%I in access share mode', c.nspname, c.relname);\n"
-	"if not exists (select from pg_class k where k.oid = i.rel and k.relname = c.relname and k.relnamespace "
-	"= to_regnamespace(quote_ident(c.nspname))) then\n"
+	"if i.rel is distinct from to_regclass(format('%I.%I', c.nspname, c.relname)) then\n"
 	"  raise undefined_table using message = format('the table of the search index \"%s\" was just renamed', "
 	"i.name);\n"
+	"end if;\n"
+	"if steward_search.changed_since(i.rel) then\n"
+	"  raise serialization_failure using message = format('the table of the search index \"%s\" was changed after "
+	"the transaction had begun', i.name);\n"
 	"end if;\n"
 	"bad := steward_search.changed_columns(i.rel, i.fields);\n"
 	"if bad is not null then\n"
