@@ -1,6 +1,6 @@
 """Query shapes of real servers: what clients send is counted, a rejected shape is refused on every node, whatever its literals,
 parameters and lists, through failover and restart, and nothing else is. And what servers load is out of the users' reach."""
-import itertools, os, signal
+import concurrent.futures, contextlib, itertools, os, signal
 
 import psycopg2
 import pytest
@@ -343,3 +343,25 @@ def test_a_period_outlives_its_servers(start_place):
 	plans_of_a_shape(w, place)
 	answer = place.server.get(w.path + '/queryShapeInsights/summaries' + period)
 	assert answer.headers['X-Steward-Since'] < answer.headers['X-Steward-Until']
+
+
+def test_no_constant_of_what_ran_long(start_place):
+	"""The server forgets a statement that others push out while it runs, and then keeps its text as the client has sent it."""
+	place = start_place()
+	databases.allow(place.server)
+	w = World(place, 'busy', databases.shape(1))
+	w.settled()
+	w.ask("create table people(ssn text, age int); insert into people values ('123-45-6789', 4243)")
+	functions = ('abs', 'ceil', 'floor', 'round', 'sign', 'trunc')
+	with contextlib.closing(w.connect()) as others, concurrent.futures.ThreadPoolExecutor(1) as pool:
+		others.cursor().execute('select pg_advisory_lock(7)')
+		slow = pool.submit(w.ask, "select pg_advisory_lock(7), age from people where ssn = '123-45-6789' and age > 4242")
+		until(lambda: w.ask("select count(*) from pg_locks where locktype = 'advisory' and not granted") == [(1,)], 60)
+		for some in itertools.product(functions, repeat=2):
+			others.cursor().execute(';'.join('select %s(1.5)))))' % '('.join(some + more) for more in itertools.product(functions, repeat=3)))
+		others.cursor().execute('select pg_advisory_unlock(7)')
+		assert slow.result(60)[0][1] == 4243
+	kept, = w.service(w.primary(), "select query from steward.pg_stat_statements where query ~ 'from people'")
+	assert '123-45-6789' in kept[0], 'the server itself has it'
+	shown = until(lambda: w.find('people ssn age'), 60)
+	assert shown['queryShape'] == 'select pg_advisory_lock($1), age from people where ssn = $2 and age > $3'

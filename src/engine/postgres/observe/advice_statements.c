@@ -1,10 +1,11 @@
 /* What clients have sent, as pg_stat_statements counts it: the evidence that suggested indexes rest on. Its texts
- * have $1 in the place of values, so that thousands of statements that differ in these alone are one, and nobody's
- * data leaves the server. (pg_qualstats, which was asked before, has a row for each combination of values that are
- * joined by AND, and forgot all others for them.) */
+ * have $1 in the place of values (constants.h), so that thousands of statements that differ in these alone are one,
+ * and nobody's data leaves the server. (pg_qualstats, which was asked before, has a row for each combination of values
+ * that are joined by AND, and forgot all others for them.) */
 #include "engine/postgres/observe/advice_statements.h"
 
 #include "engine/postgres/observe/advice.h"
+#include "engine/postgres/observe/constants.h"
 #include "engine/postgres/sql/sql.h"
 #include "module/inner.h"
 
@@ -24,13 +25,14 @@
 static void statement_take(struct engine_statements *s, size_t *room, struct arena *a, const char *node,
                            const PGresult *rows, int i)
 {
+	const char *text = steward_inner_statement(arena_z(a, str_of(pg_value(rows, i, 3))));
 	ARENA_FIT(a, s->list, s->count, *room);
 	s->list[s->count++] = (struct engine_statement){
 	        .node = arena_z(a, str_of(node)),
 	        .database = arena_z(a, str_of(pg_value(rows, i, 0))),
 	        .user = arena_z(a, str_of(pg_value(rows, i, 1))),
 	        .query = strtoll(pg_value(rows, i, 2), NULL, 10),
-	        .text = engine_shown(a, steward_inner_statement(arena_z(a, str_of(pg_value(rows, i, 3))))),
+	        .text = engine_shown(a, pg_constants_hide(a, text)),
 	        .calls = strtoll(pg_value(rows, i, 4), NULL, 10),
 	        .rows = strtoll(pg_value(rows, i, 5), NULL, 10),
 	        .ms = strtod(pg_value(rows, i, 6), NULL),

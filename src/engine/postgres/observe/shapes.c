@@ -6,6 +6,7 @@
 #include "engine/postgres/cluster/module.h"
 #include "engine/postgres/model/clusters.h"
 #include "engine/postgres/model/model.h"
+#include "engine/postgres/observe/constants.h"
 #include "engine/postgres/observe/inspect.h"
 #include "engine/postgres/sql/sql.h"
 #include "module/inner.h"
@@ -73,7 +74,8 @@ static const char *text_at(struct arena *a, const PGresult *rows, int row, enum 
  * query. */
 static const char *query_text(struct arena *a, const PGresult *rows, int row)
 {
-	return engine_shown(a, steward_inner_statement(arena_z(a, str_of(pg_value(rows, row, TEXT)))));
+	const char *inner = steward_inner_statement(arena_z(a, str_of(pg_value(rows, row, TEXT))));
+	return engine_shown(a, pg_constants_hide(a, inner));
 }
 
 static void shape_read(struct arena *a, const PGresult *rows, int row, struct engine_shape *s)
