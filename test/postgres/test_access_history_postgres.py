@@ -100,6 +100,19 @@ def test_a_wrong_password_and_no_such_user(world):
 			assert 'rule: pg_hba.conf:' in e['logLine'] and 'scram-sha-256' not in e['logLine']
 
 
+def test_from_the_console(world):
+	"""Its statements come from the service's host, over the socket by which the service itself comes."""
+	primary, = world.processes('REPLICA_PRIMARY')
+	book = world.book(primary)
+	for password, worked in ((PASSWORD, True), ('wrong', False)):
+		done, said = psql('postgresql:///postgres?host=%s&port=%s' % (book[4], book[3]), 'select 1', USER, password, PGAPPNAME='console')
+		assert done == worked, said
+	until(lambda: [e for e in world.history(authResult='false') if 'ipAddress' not in e])
+	one, = until(lambda: [e for e in world.history(authResult='true') if 'application_name=console' in e['logLine']])
+	assert one['username'] == USER and 'ipAddress' not in one
+	assert {e['username'] for e in world.history() if 'ipAddress' not in e} == {USER}, "the service's own are not shown"
+
+
 def test_a_database_that_is_not_there(world):
 	"""Authenticated and then refused is one refusal, and no login."""
 	worked, said = world.login(database='nothing')

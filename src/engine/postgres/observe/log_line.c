@@ -1,6 +1,8 @@
 /* Which log a line belongs to, and what of it may be given. */
 #include "engine/postgres/observe/log_line.h"
 
+#include "engine/postgres/model/model.h"
+
 /* The quotes of a value are escaped, so what is looked for is a field and nothing that a user wrote. Class 28 is who
  * somebody is, 42501 a right that is missing. */
 enum mark {
@@ -15,7 +17,8 @@ enum mark {
 	SECRET = 256,
 	UPKEEP = 512,
 	PATH = 1024,
-	RULE = 2048
+	RULE = 2048,
+	SERVICE = 4096
 };
 static const struct {
 	const char *text;
@@ -37,7 +40,8 @@ static const struct {
              {",\"message\":\"parameter \\\"", UPKEEP},
              {",\"message\":\"listening on Unix socket", UPKEEP},
              {"\\\"/", PATH},
-             {" (/", RULE}};
+             {" (/", RULE},
+             {",\"user\":\"" PG_USER, SERVICE}};
 
 unsigned pg_log_marks(const char *p, size_t n)
 {
@@ -50,8 +54,10 @@ unsigned pg_log_marks(const char *p, size_t n)
 
 bool pg_log_is_own(unsigned m)
 {
+	/* People's statements from the console come by the same socket, as users of theirs. */
+	bool service = m & SERVICE || !(m & SESSION);
 	/* A session may write the same words, but has a user. */
-	return (m & OWN && m & COMING) || (m & UPKEEP && !(m & SESSION));
+	return (m & OWN && m & COMING && service) || (m & UPKEEP && !(m & SESSION));
 }
 
 bool pg_log_is_audit(unsigned m, int64_t at_ms, int64_t logins_ms, int64_t denials_ms)

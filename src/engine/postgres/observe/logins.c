@@ -6,13 +6,15 @@
  * exist for example, and then there was no login. What a session raises itself never looks like that: PostgreSQL tells
  * with each line what the session was doing ("ps").
  *
- * The service itself, replication, and routers that go to their shards come over the unix socket, where nobody else
- * can: they are left out. */
+ * The service itself, replication, and routers that go to their shards come over the unix socket, as the service's own
+ * roles: they are left out. What people run from the console comes by it too, as their own users: that is a login like
+ * others, without an address. */
 #include "engine/postgres/observe/logins.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/json.h"
+#include "engine/postgres/model/model.h"
 #include "engine/postgres/observe/log_cursor.h"
 
 #include <ctype.h>
@@ -56,10 +58,10 @@ static bool line_may_tell(struct str l)
 {
 	static const char *const marks[] = {",\"error_severity\":\"FATAL\"", ",\"message\":\"connection auth",
 	                                    ",\"message\":\"" NO_TLS, ",\"message\":\"" REPLICATION};
-	static const char own[] = ",\"remote_host\":\"[local]\"";
+	static const char local[] = ",\"remote_host\":\"[local]\"", own[] = ",\"user\":\"" PG_USER;
 	for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
 		if (memmem(l.p, l.n, marks[i], strlen(marks[i])))
-			return !memmem(l.p, l.n, own, sizeof own - 1);
+			return !memmem(l.p, l.n, local, sizeof local - 1) || !memmem(l.p, l.n, own, sizeof own - 1);
 	return false;
 }
 
@@ -88,6 +90,11 @@ static struct line line_of(const json_t *parsed)
 	                     .message = json_field(parsed, "message"),
 	                     .detail = json_field(parsed, "detail"),
 	                     .fatal = str_is(json_field(parsed, "error_severity"), "FATAL")};
+}
+
+static bool is_service(const struct line *l)
+{
+	return str_is(l->host, "[local]") && (!l->user.n || engine_name_is_reserved(l->user));
 }
 
 /* A session has not begun as long as it does one of these. */
@@ -255,7 +262,7 @@ static int line_take(void *ctx, struct str text)
 	json_t *parsed = line_parse(text);
 	l = line_of(parsed);
 	l.at_ms = at_ms;
-	if (parsed && l.host.n && !str_is(l.host, "[local]"))
+	if (parsed && l.host.n && !is_service(&l))
 		line_note(r, &l);
 	json_decref(parsed);
 	return 0;
