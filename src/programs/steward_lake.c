@@ -148,7 +148,8 @@ static bool rows_failed(struct work *w)
 
 static void input_make_room(size_t n)
 {
-	memmove(input.bytes, input.bytes + input.at, input.n - input.at);
+	if (input.n > input.at)
+		memmove(input.bytes, input.bytes + input.at, input.n - input.at);
 	input.n -= input.at;
 	input.at = 0;
 	if (input.room >= n)
