@@ -605,6 +605,26 @@ def test_a_hostile_owner_and_a_long_transaction(world, change):
 	assert world.sql('select count(*) from %s_spied' % table) == [(0,)]
 
 
+def test_values_without_an_end(world):
+	"""What one row has keeps nobody from finding the others."""
+	columns = {'d': 'date', 'ts': 'timestamp', 'tz': 'timestamptz', 'x': 'numeric', 'f': 'float8'}
+	world.sql('create table endless(id int, %s)' % ', '.join('%s %s' % c for c in columns.items()))
+	world.sql("insert into endless select n, day, day, day, n, n from generate_series(1, 3) n, lateral (select date '2024-01-01' + n as day) s")
+	for values in ("'infinity', 'infinity', 'infinity', 'NaN', 'NaN'", "'-infinity', '-infinity', '-infinity', 'Infinity', 'Infinity'",
+		       "'5874897-12-31', '294276-12-31', '294276-12-31', 1e400, 1.7e308", "'4713-01-01 BC', '4713-01-01 BC', '4713-01-01 BC', -1e400, '-Infinity'",
+		       'null, null, null, null, null'):
+		world.sql('insert into endless values (4, %s)' % values)
+	world.built('endless', 'endless', {c: {'type': 'number' if c in 'xf' else 'date'} for c in columns})
+	for c in columns:
+		near = {'near': {'path': c, 'pivot': 1, 'origin': 2}} if c in 'xf' else {'near': {'path': c, 'pivot': 86400000, 'origin': '2024-01-03'}}
+		found = [(document['id'], score) for document, score, _ in world.find('endless', near)]
+		assert found[0] == (2, 1) and found[3:] == [(4, 0)] * 4 and {i: s for i, s in found[1:3]} == {1: 0.5, 3: 0.5}, c
+		bounds = [1, 4] if c in 'xf' else ['2024-01-01', '2024-02-01']
+		facet = {'a': {'type': 'number' if c in 'xf' else 'date', 'path': c, 'boundaries': bounds, 'default': 'else'}}
+		(counted,), = world.sql('select steward_search.facets(%s, %s, %s)', 'endless', json.dumps({'exists': {'path': c}}), json.dumps(facet))
+		assert [b['count'] for b in counted['facet']['a']['buckets']] == [3, 4], c
+
+
 def test_large_texts(world):
 	"""What cannot be a tsvector or a key is no obstacle to whoever writes it."""
 	world.sql('create table large(id int, body text, tag text, doc jsonb)')

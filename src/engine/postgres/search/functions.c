@@ -23,7 +23,7 @@
 
 #include "engine/postgres/model/model.h"
 
-#define VERSION "search 8"
+#define VERSION "search 9"
 
 const char pg_search_version[] = VERSION;
 
@@ -308,8 +308,8 @@ const char *const pg_search_sql[] = {
 	"    relation, case kind when 'number' then '' else '_text' end, steward_search.value(f, 't.'), cond)\n"
 	"  else format('select t.ctid, %s as v from %s where %s', case when kind = 'number' then "
 	"format('(%s)::numeric', steward_search.value(f, 't.'))\n"
-	"    when kind = 'date' and f->>'typname' <> 'timestamptz' then format('((%s)::timestamp at time zone "
-	"''UTC'')', steward_search.value(f, 't.')) else steward_search.plain(f, 't.') end, relation, cond) end;\n"
+	"    when kind = 'date' and f->>'typname' <> 'timestamptz' then format('case when %1$s >= ''294276-01-01'' then "
+	"''infinity'' else (%1$s)::timestamp at time zone ''UTC'' end', steward_search.value(f, 't.')) else steward_search.plain(f, 't.') end, relation, cond) end;\n"
 	"if kind = 'string' then\n"
 	"  if jsonb_typeof(coalesce(d->'numBuckets', '10')) <> 'number' or coalesce(d->>'numBuckets', "
 	"'10')::numeric not between 1 and 1000 then\n"
