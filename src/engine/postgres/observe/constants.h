@@ -4,9 +4,9 @@
 
 #include "base/arena.h"
 
-/* The text with a parameter in the place of each constant. One that has none is as before: places of columns in ORDER BY
- * and GROUP BY, and what is within a type's parentheses, are no constants. Where it cannot be known how far a constant
- * goes, the rest of the text is one. */
+/* The text with a parameter in the place of each constant. One that has none is as before: places of columns in ORDER
+ * BY and GROUP BY, and what is within a type's parentheses, are no constants. Where it cannot be known how far a
+ * constant goes, the rest of the text is one. */
 const char *pg_constants_hide(struct arena *a, const char *text);
 
 #endif
