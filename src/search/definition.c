@@ -13,6 +13,7 @@ struct reading {
 	struct search_field *fields;
 	size_t count;
 	bool full; /* said so already */
+	const struct search_analyzers *analyzers;
 	const char *language, *search_language;
 };
 
@@ -55,36 +56,18 @@ static int type_find(struct str name)
 
 /* --- analyzers */
 
-/* Those that divide and stem as a configuration of PostgreSQL does. */
-static const char *const languages[][2] = {
-        {"standard", "simple"},     {"arabic", "arabic"},         {"armenian", "armenian"},
-        {"basque", "basque"},       {"catalan", "catalan"},       {"danish", "danish"},
-        {"dutch", "dutch"},         {"english", "english"},       {"finnish", "finnish"},
-        {"french", "french"},       {"german", "german"},         {"greek", "greek"},
-        {"hindi", "hindi"},         {"hungarian", "hungarian"},   {"indonesian", "indonesian"},
-        {"irish", "irish"},         {"italian", "italian"},       {"lithuanian", "lithuanian"},
-        {"norwegian", "norwegian"}, {"portuguese", "portuguese"}, {"romanian", "romanian"},
-        {"russian", "russian"},     {"spanish", "spanish"},       {"swedish", "swedish"},
-        {"turkish", "turkish"}};
-
-/* The configuration; the other one where there is no such field, or it is faulty. */
+/* The other one where there is none, or it is faulty. A fault of a custom analyzer was told where that stands. */
 static const char *analyzer_read(struct reading *r, const json_t *object, const char *field, const char *place,
                                  const char *otherwise)
 {
 	const json_t *value = json_object_get(object, field);
-	struct str given = json_str_of(value), prefix = STR("lucene.");
-	if (!value)
-		return otherwise;
-	if (str_starts(given, prefix)) {
-		struct str word = {given.p + prefix.n, given.n - prefix.n};
-		for (size_t i = 0; i < sizeof languages / sizeof *languages; i++)
-			if (str_is(word, languages[i][0]))
-				return languages[i][1];
-	}
-	FAULT(r, place_below(r, place, field),
-	      "has no equal in PostgreSQL: take lucene.standard, one of its languages (lucene.english ...), or a field "
-	      "of the type token for whole values");
-	return otherwise;
+	bool is_known = false;
+	const char *found = value ? search_analyzer_find(r->analyzers, json_str_of(value), &is_known) : NULL;
+	if (value && !is_known)
+		FAULT(r, place_below(r, place, field),
+		      "has no equal in PostgreSQL: take lucene.standard, simple, whitespace, keyword, cjk, one of its "
+		      "languages (lucene.english ...), or one of the analyzers that the definition has itself");
+	return found ? found : otherwise;
 }
 
 /* --- options */
@@ -443,16 +426,42 @@ static bool is_empty(const json_t *value)
 	       (json_is_object(value) && !json_object_size(value)) || (json_is_array(value) && !json_array_size(value));
 }
 
+/* true is all columns, and so is an exclusion of none; false is the same as nothing. */
+static void stored_read(struct reading *r, const json_t *definition, const char *place,
+                        struct search_stored *ret_stored)
+{
+	const json_t *given = json_object_get(definition, "storedSource"), *list = json_object_get(given, "include");
+	const char *at = place_below(r, place, "storedSource");
+	*ret_stored = (struct search_stored){.place = at};
+	if (is_empty(given))
+		return;
+	ret_stored->there = true;
+	ret_stored->excluded = !list;
+	if (json_is_true(given))
+		return;
+	if (!list)
+		list = json_object_get(given, "exclude");
+	at = place_below(r, at, ret_stored->excluded ? "exclude" : "include");
+	if (json_object_size(given) != 1 || !json_is_array(list) || json_array_size(list) > SEARCH_STORED_MAX) {
+		FAULT(r, ret_stored->place, "must have either include or exclude, an array of at most %d columns",
+		      SEARCH_STORED_MAX);
+		return;
+	}
+	ret_stored->columns = arena_new_array(r->arena, const char *, json_array_size(list) + 1);
+	for (size_t i = 0; i < json_array_size(list); i++) {
+		struct str name = json_item(list, i);
+		if (name.n && name.n <= NAME_BYTES && !memchr(name.p, 0, name.n))
+			ret_stored->columns[ret_stored->count++] = arena_z(r->arena, name);
+		else
+			FAULT(r, arena_printf(r->arena, "%s[%zu]", at, i).p, "must be a column of 1 to %d bytes",
+			      NAME_BYTES);
+	}
+}
+
 static void refused_check(struct reading *r, const json_t *definition, const char *place)
 {
-	static const char *const refused[][2] = {
-	        {"analyzers", "custom analyzers are not supported"},
-	        {"storedSource", "is not supported: rows are returned from their table"},
-	        {"sort", "is not supported: rows are sorted by the query"},
-	};
-	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
-		if (!is_empty(json_object_get(definition, refused[i][0])))
-			FAULT(r, place_below(r, place, refused[i][0]), "%s", refused[i][1]);
+	if (!is_empty(json_object_get(definition, "sort")))
+		FAULT(r, place_below(r, place, "sort"), "is not supported: rows are sorted by the query");
 	const json_t *parts = json_object_get(definition, "numPartitions");
 	if (parts && json_integer_value(parts) != 1)
 		FAULT(r, place_below(r, place, "numPartitions"), "must be 1: an index is not divided");
@@ -467,7 +476,11 @@ void search_definition_read(struct arena *a, const json_t *definition, const cha
 	const char *mappings_at = place_below(&r, place, "mappings");
 	struct level top = {.place = place_below(&r, mappings_at, "fields")};
 	const char *dynamic_at = place_below(&r, mappings_at, "dynamic");
+	struct search_analyzers *analyzers = arena_new_of(a, struct search_analyzers);
 	refused_check(&r, definition, place);
+	search_analyzers_read(a, json_object_get(definition, "analyzers"), place_below(&r, place, "analyzers"), faults,
+	                      analyzers);
+	r.analyzers = analyzers;
 	r.language = analyzer_read(&r, definition, "analyzer", place, "simple");
 	r.search_language = analyzer_read(&r, definition, "searchAnalyzer", place, r.language);
 	fields_read(&r, json_object_get(mappings, "fields"), &top);
@@ -481,7 +494,10 @@ void search_definition_read(struct arena *a, const json_t *definition, const cha
 	                                             .language = r.language,
 	                                             .search_language = r.search_language,
 	                                             .synonyms = synonyms,
-	                                             .synonym_count = synonym_count};
+	                                             .synonym_count = synonym_count,
+	                                             .patterns = analyzers->patterns,
+	                                             .pattern_count = analyzers->pattern_count};
+	stored_read(&r, definition, place, &ret_definition->stored);
 	if (!r.count && !ret_definition->dynamic && !faults->count)
 		FAULT(&r, mappings_at, "must have fields, or be dynamic");
 }

@@ -6,11 +6,13 @@
 
 #include "base/json.h"
 #include "catalog/schema.h"
+#include "search/analyzer.h"
 
 #define SEARCH_FIELDS_MAX 32 /* columns of an index in PostgreSQL */
 #define SEARCH_DEPTH_MAX 10
 #define SEARCH_GRAMS_MAX 50
 #define SEARCH_SYNONYMS_MAX 10
+#define SEARCH_STORED_MAX 100
 
 enum search_type {
 	SEARCH_STRING,
@@ -31,7 +33,7 @@ struct search_field {
 	const char *const *steps;
 	size_t depth;
 	enum search_type type;
-	const char *language, *search_language; /* text search configurations of PostgreSQL */
+	const char *language, *search_language; /* analyzers: search/analyzer.h */
 	const char *tokenization;               /* of autocomplete */
 	unsigned min_grams, max_grams;
 	bool lower;        /* of a token: compared in lower case */
@@ -41,7 +43,15 @@ struct search_field {
 /* Words that mean the same stand in a table, which is read with each query that names them. */
 struct search_synonyms {
 	const char *place, *name, *table;
-	const char *language; /* their words are read as those of fields with this text search configuration */
+	const char *language; /* their words are read as those of fields with this analyzer */
+};
+
+/* The columns that a query can ask for as the index's own. */
+struct search_stored {
+	const char *place;
+	bool there, excluded; /* all but these */
+	const char **columns;
+	size_t count;
 };
 
 struct search_definition {
@@ -52,6 +62,9 @@ struct search_definition {
 	const char *language, *search_language; /* of those */
 	const struct search_synonyms *synonyms;
 	size_t synonym_count;
+	const struct search_pattern *patterns; /* of analyzers */
+	size_t pattern_count;
+	struct search_stored stored;
 };
 
 /* Reads a definition that its schema has let pass. `place` comes before the faults' paths: "definition." or "". All

@@ -243,13 +243,39 @@ def test_the_whole_definition(module_server):
 	({'definition': {**DEFINITION, 'synonyms': [{'name': 's', 'analyzer': 'lucene.morfologik', 'source': {'collection': 'c'}}]}},
 		'definition.synonyms[0].analyzer'),
 	({'definition': {'mappings': {'fields': {'a': {'type': 'string', 'multi': {'b': {'type': 'token'}}}}}}}, 'definition.mappings.fields.a.multi.b'),
-	({'definition': {**DEFINITION, 'analyzers': [{'name': 'a', 'tokenizer': {}}]}}, 'definition.analyzers'),
-	({'definition': {**DEFINITION, 'storedSource': {'include': ['a']}}}, 'definition.storedSource'),
+	({'definition': {**DEFINITION, 'analyzers': [{'name': 'a', 'tokenizer': {}}]}}, 'definition.analyzers[0].tokenizer.type'),
+	({'definition': {**DEFINITION, 'analyzers': [{'name': 'a', 'tokenizer': {'type': 'standard'}, 'tokenFilters': [
+		{'type': 'lowercase'}, {'type': 'stempel'}]}]}}, 'definition.analyzers[0].tokenFilters[1].type'),
+	({'definition': {**DEFINITION, 'storedSource': {'include': 'a'}}}, 'definition.storedSource'),
 	({'definition': {'mappings': {'fields': {'f%d' % i: {'type': 'number'} for i in range(33)}}}}, 'definition.mappings.fields.f32'),
 ])
 def test_refusals(server, group, change, field):
 	refused(server.post(base(group), json={**wish('refused'), **change}), 400, 'VALIDATION_ERROR', field)
 	assert not [i for i in ok(server.get(base(group))) if i['name'] == 'refused']
+
+
+OWN = {'name': 'own', 'charFilters': [{'type': 'mapping', 'mappings': {'&': ' and '}}], 'tokenizer': {'type': 'edgeGram', 'minGram': 2, 'maxGram': 5},
+       'tokenFilters': [{'type': 'lowercase'}]}
+
+
+def test_analyzers_of_ones_own(server, group):
+	"""In both forms, whose schemas are not the same."""
+	mappings = {'fields': {'a': {'type': 'string', 'analyzer': 'own'}}}
+	made(server, group, 'own', definition={'mappings': mappings, 'analyzers': [OWN]})
+	body = {'name': 'own too', 'database': 'shop', 'collectionName': 'orders', 'mappings': mappings, 'analyzers': [OWN]}
+	ready(server, group, ok(server.post(older(group), json=body))['indexID'])
+	refused(server.post(older(group), json={**body, 'name': 'x', 'analyzers': [{**OWN, 'tokenFilters': [{'type': 'kStemming'}]}]}), 400,
+		'VALIDATION_ERROR', 'analyzers[0].tokenFilters[0].type')
+
+
+def test_stored_source(server, group):
+	source = {'include': ['title', 'tag']}
+	index = made(server, group, 'stored', definition={**DEFINITION, 'storedSource': source})
+	assert index['latestDefinition']['storedSource'] == source
+	body = {'name': 'stored too', 'database': 'shop', 'collectionName': 'orders', 'storedSource': {'exclude': ['body']}, **DEFINITION}
+	made_too = ok(server.post(older(group), json=body))
+	assert made_too['storedSource'] == {'exclude': ['body']}
+	ready(server, group, made_too['indexID'])
 
 
 def test_without_a_type(server, group):

@@ -80,6 +80,7 @@ static void test_refusals(void)
 	        {FIELD("{\"type\": \"string\", \"norms\": \"omit\"}"), "definition.mappings.fields.a.norms"},
 	        {FIELD("{\"type\": \"string\", \"analyzer\": \"lucene.klingon\"}"),
 	         "definition.mappings.fields.a.analyzer"},
+	        {FIELD("{\"type\": \"string\", \"analyzer\": \"own\"}"), "definition.mappings.fields.a.analyzer"},
 	        {FIELD("{\"type\": \"string\", \"analyzer\": \"lucene.kuromoji\"}"),
 	         "definition.mappings.fields.a.analyzer"},
 	        {FIELD("{\"type\": \"token\", \"normalizer\": \"upper\"}"), "definition.mappings.fields.a.normalizer"},
@@ -93,13 +94,41 @@ static void test_refusals(void)
 	         "definition.mappings.fields.a.dynamic"},
 	        {FIELD("[{\"type\": \"number\"}, {\"type\": \"number\"}]"), "definition.mappings.fields.a[1]"},
 	        {"{" OWN ", \"numPartitions\": 2}", "definition.numPartitions"},
-	        {"{" OWN ", \"analyzers\": [{}]}", "definition.analyzers"},
+	        {"{" OWN ", \"analyzers\": [{}]}", "definition.analyzers[0].name"},
+	        {"{" OWN ", \"analyzers\": [{\"name\": \"a\", \"tokenizer\": {}}]}",
+	         "definition.analyzers[0].tokenizer.type"},
 	        {"{" OWN ", \"synonyms\": [{}]}", "definition.synonyms[0].name"},
-	        {"{" OWN ", \"storedSource\": true}", "definition.storedSource"},
+	        {"{" OWN ", \"storedSource\": 1}", "definition.storedSource"},
+	        {"{" OWN ", \"storedSource\": {\"include\": [\"a\"], \"exclude\": [\"b\"]}}",
+	         "definition.storedSource"},
+	        {"{" OWN ", \"storedSource\": {\"include\": [\"a\", 1]}}", "definition.storedSource.include[1]"},
 	        {"{" OWN ", \"sort\": {\"a\": 1}}", "definition.sort"},
-	        {"{" OWN ", \"searchAnalyzer\": \"lucene.cjk\"}", "definition.searchAnalyzer"}};
+	        {"{" OWN ", \"searchAnalyzer\": \"lucene.thai\"}", "definition.searchAnalyzer"}};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
 		CHECK(refuses(bad[i][0], bad[i][1]));
+}
+
+static void test_analyzers(void)
+{
+	struct search_definition d = read_of(
+	        "{\"analyzers\": [{\"name\": \"own\", \"tokenizer\": {\"type\": \"keyword\"}}], \"mappings\": "
+	        "{\"fields\": "
+	        "{\"a\": {\"type\": \"string\", \"analyzer\": \"own\", \"searchAnalyzer\": \"lucene.english\"}}}}");
+	CHECK(faults.count == 0 && d.field_count == 1 && search_analyzer_is_steps(d.fields[0].language));
+	CHECK(strcmp(d.fields[0].search_language, "english") == 0);
+}
+
+static void test_stored(void)
+{
+	struct search_definition d = read_of("{" OWN ", \"storedSource\": {\"include\": [\"a\", \"b\"]}}");
+	CHECK(faults.count == 0 && d.stored.there && !d.stored.excluded && d.stored.count == 2);
+	CHECK(strcmp(d.stored.columns[1], "b") == 0);
+	d = read_of("{" OWN ", \"storedSource\": {\"exclude\": [\"a\"]}}");
+	CHECK(faults.count == 0 && d.stored.there && d.stored.excluded && d.stored.count == 1);
+	d = read_of("{" OWN ", \"storedSource\": true}");
+	CHECK(faults.count == 0 && d.stored.there && d.stored.excluded && d.stored.count == 0);
+	d = read_of("{" OWN ", \"storedSource\": false}");
+	CHECK(faults.count == 0 && !d.stored.there);
 }
 
 /* Ten thousand fields, and documents in documents, are one fault each. */
@@ -132,6 +161,8 @@ int main(void)
 	test_fields();
 	test_dynamic();
 	test_refusals();
+	test_analyzers();
+	test_stored();
 	test_bounds();
 	arena_free(arena);
 	return CHECK_DONE();

@@ -24,6 +24,8 @@ struct pg_index_plan {
 	const char *train;     /* the statement that comes before the build of an index of vectors; NULL: none */
 	const char *fields;    /* of a search index: JSON, as search/functions.c has them */
 	const char *synonyms;  /* the same */
+	const char *stored;    /* the same: {"include": [...]}, {"exclude": [...]} or null */
+	const char *analyses;  /* the same: steps of analyzers by their ids */
 	const char *field;     /* of the fault */
 	char why[400];
 };

@@ -8,6 +8,7 @@
  * these lie: a tenant may have them already. */
 #include "engine/postgres/sql/search_plan.h"
 
+#include "base/buf.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "engine/postgres/model/model.h"
@@ -19,13 +20,14 @@
 #include "search/definition.h"
 
 #include <errno.h>
+#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #define ASK_MS 5000
 #define NAME_MAX_BYTES 63
 
-/* --- fields */
+/* --- columns */
 
 static bool is_document(const struct pg_index_column *c)
 {
@@ -45,6 +47,57 @@ static bool fits(const struct pg_index_column *c, enum search_type type)
 	}
 }
 
+/* --- analyzers */
+
+#define ANALYSIS_ID (1 + 2 * SHA256_DIGEST_LENGTH)
+
+/* As a field has it. Steps are known by their checksum, and written before the index is built. */
+static const char *analyzer_name(struct pg_index_plan *p, const char *analyzer, json_t *analyses)
+{
+	unsigned char hash[SHA256_DIGEST_LENGTH];
+	struct buf id = {0};
+	if (!search_analyzer_is_steps(analyzer))
+		return analyzer;
+	SHA256((const unsigned char *)analyzer, strlen(analyzer), hash);
+	buf_c(&id, '#');
+	for (size_t i = 0; i < sizeof hash; i++)
+		buf_printf(&id, "%02x", hash[i]);
+	const char *name = buf_keep(&id, p->arena).p;
+	json_put(analyses, name, json_loads(analyzer, 0, NULL));
+	return name;
+}
+
+/* PostgreSQL compiles the regular expressions of analyzers: what it refuses now would fail each write later. */
+static int patterns_check(struct pg_index_plan *p, const struct search_definition *d)
+{
+	PGresult *rows;
+	for (size_t i = 0; i < d->pattern_count; i++) {
+		struct str sql = arena_printf(p->arena, "select '' ~ %s", pg_index_literal(p, d->patterns[i].text));
+		int r = pg_sql_rows(p->conn, ASK_MS, sql.p, &rows);
+		if (r == -EPROTO || r == -ETIMEDOUT)
+			return pg_index_fault(p, d->patterns[i].place, "is no regular expression: %.200s",
+			                      pg_why_last());
+		if (r < 0)
+			return r;
+		PQclear(rows);
+	}
+	return 0;
+}
+
+/* Unicode's forms are known to PostgreSQL in UTF-8 alone. */
+static int encoding_check(struct pg_index_plan *p, const json_t *analyses)
+{
+	int64_t good = 1;
+	int r = json_object_size(analyses)
+	                ? pg_sql_int(p->conn, ASK_MS, "select (getdatabaseencoding() = 'UTF8')::int", &good)
+	                : 0;
+	if (r == 0 && !good)
+		return pg_index_fault(p, "db", "is not in UTF-8, which the analyzers of the definition need");
+	return r;
+}
+
+/* --- fields */
+
 static json_t *steps_json(const struct search_field *f)
 {
 	json_t *steps = json_array();
@@ -53,11 +106,14 @@ static json_t *steps_json(const struct search_field *f)
 	return steps;
 }
 
-static json_t *field_json(const struct search_field *f, const struct pg_index_column *c)
+static json_t *field_json(struct pg_index_plan *p, const struct search_field *f, const struct pg_index_column *c,
+                          json_t *analyses)
 {
+	bool is_read = f->type == SEARCH_STRING;
 	json_t *o = json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:s, s:s, s:b}", "path", f->path, "column", f->steps[0],
 	                      "typname", c->name, "json", is_document(c), "type", search_type_name(f->type), "steps",
-	                      steps_json(f), "language", f->language, "search", f->search_language, "lower",
+	                      steps_json(f), "language", is_read ? analyzer_name(p, f->language, analyses) : "simple",
+	                      "search", is_read ? analyzer_name(p, f->search_language, analyses) : "simple", "lower",
 	                      f->lower || (f->type == SEARCH_UUID && !is_document(c)));
 	if (f->multi)
 		json_put_z(o, "multi", f->multi);
@@ -69,7 +125,7 @@ static json_t *field_json(const struct search_field *f, const struct pg_index_co
 	return o;
 }
 
-static int field_plan(struct pg_index_plan *p, const struct search_field *f, json_t *list)
+static int field_plan(struct pg_index_plan *p, const struct search_field *f, json_t *analyses, json_t *list)
 {
 	struct pg_index_column c;
 	int r = strlen(f->steps[0]) > NAME_MAX_BYTES ? -ENOENT : pg_index_column(p, f->steps[0], &c);
@@ -88,7 +144,7 @@ static int field_plan(struct pg_index_plan *p, const struct search_field *f, jso
 		return pg_index_fault(p, f->place,
 		                      "the column \"%.80s\" is of the type %.80s, which is not searched as %s",
 		                      f->steps[0], c.type, search_type_name(f->type));
-	json_array_append_new(list, field_json(f, &c));
+	json_array_append_new(list, field_json(p, f, &c, analyses));
 	return 0;
 }
 
@@ -117,7 +173,8 @@ static int dynamic_type(const struct pg_index_column *c, unsigned types)
 	return -1;
 }
 
-static int column_add(struct pg_index_plan *p, const struct search_definition *d, const char *name, json_t *list)
+static int column_add(struct pg_index_plan *p, const struct search_definition *d, const char *name, json_t *analyses,
+                      json_t *list)
 {
 	struct pg_index_column c;
 	int r = pg_index_column(p, name, &c);
@@ -134,11 +191,11 @@ static int column_add(struct pg_index_plan *p, const struct search_definition *d
 		return pg_index_fault(p, d->dynamic_place,
 		                      "the table has more than %d columns that can be searched: name them in fields",
 		                      SEARCH_FIELDS_MAX);
-	json_array_append_new(list, field_json(&f, &c));
+	json_array_append_new(list, field_json(p, &f, &c, analyses));
 	return 0;
 }
 
-static int dynamic_plan(struct pg_index_plan *p, const struct search_definition *d, json_t *list)
+static int dynamic_plan(struct pg_index_plan *p, const struct search_definition *d, json_t *analyses, json_t *list)
 {
 	PGresult *rows;
 	struct str sql = arena_printf(p->arena,
@@ -150,7 +207,7 @@ static int dynamic_plan(struct pg_index_plan *p, const struct search_definition 
 		return r;
 	for (int i = 0; r == 0 && i < PQntuples(rows); i++)
 		if (!is_named(d, pg_value(rows, i, 0)))
-			r = column_add(p, d, arena_z(p->arena, str_of(pg_value(rows, i, 0))), list);
+			r = column_add(p, d, arena_z(p->arena, str_of(pg_value(rows, i, 0))), analyses, list);
 	PQclear(rows);
 	return r;
 }
@@ -168,7 +225,7 @@ static int dynamic_plan(struct pg_index_plan *p, const struct search_definition 
 	"position('.' in t) + 1))) and relkind in ('r', 'p', 'm', 'v', 'f') order by nspname = 'public' and "        \
 	"relname = t desc limit 1"
 
-static int synonym_plan(struct pg_index_plan *p, const struct search_synonyms *s, json_t *list)
+static int synonym_plan(struct pg_index_plan *p, const struct search_synonyms *s, json_t *analyses, json_t *list)
 {
 	PGresult *rows;
 	struct str sql = arena_printf(p->arena, SYNONYM_TABLE, pg_index_literal(p, s->table));
@@ -177,8 +234,9 @@ static int synonym_plan(struct pg_index_plan *p, const struct search_synonyms *s
 		return r;
 	bool there = PQntuples(rows) > 0, good = *pg_value(rows, 0, 2) == 't' && *pg_value(rows, 0, 3) == 't';
 	if (good)
-		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", s->name, "language", s->language,
-		                                      "schema", pg_value(rows, 0, 0), "table", pg_value(rows, 0, 1)));
+		json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s}", "name", s->name, "language",
+		                                      analyzer_name(p, s->language, analyses), "schema",
+		                                      pg_value(rows, 0, 0), "table", pg_value(rows, 0, 1)));
 	PQclear(rows);
 	if (good)
 		return 0;
@@ -188,13 +246,53 @@ static int synonym_plan(struct pg_index_plan *p, const struct search_synonyms *s
 	                            : "the database has no such table");
 }
 
-static int synonyms_plan(struct pg_index_plan *p, const struct search_definition *d)
+static int synonyms_plan(struct pg_index_plan *p, const struct search_definition *d, json_t *analyses)
 {
 	json_t *list = json_keep(p->arena, json_array());
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < d->synonym_count; i++)
-		r = synonym_plan(p, &d->synonyms[i], list);
+		r = synonym_plan(p, &d->synonyms[i], analyses, list);
 	p->synonyms = arena_z(p->arena, json_text(p->arena, list));
+	return r;
+}
+
+/* --- what queries can be given of rows */
+
+static int stored_plan(struct pg_index_plan *p, const struct search_stored *s)
+{
+	json_t *list = json_keep(p->arena, json_array());
+	struct pg_index_column c;
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < s->count; i++) {
+		r = strlen(s->columns[i]) > NAME_MAX_BYTES ? -ENOENT : pg_index_column(p, s->columns[i], &c);
+		json_add_str(list, str_of(s->columns[i]));
+		if (r == -ENOENT)
+			r = pg_index_fault(
+			        p,
+			        arena_printf(p->arena, "%s.%s[%zu]", s->place, s->excluded ? "exclude" : "include", i)
+			                .p,
+			        "the table has no column \"%.80s\"", s->columns[i]);
+	}
+	if (s->there)
+		p->stored = arena_printf(p->arena, "{\"%s\":%s}", s->excluded ? "exclude" : "include",
+		                         arena_z(p->arena, json_text(p->arena, list)))
+		                    .p;
+	return r;
+}
+
+/* --- the whole */
+
+static int fields_plan(struct pg_index_plan *p, const struct search_definition *d, json_t *analyses)
+{
+	json_t *list = json_keep(p->arena, json_array());
+	int r = 0;
+	for (size_t i = 0; r == 0 && i < d->field_count; i++)
+		r = field_plan(p, &d->fields[i], analyses, list);
+	if (r == 0 && d->dynamic)
+		r = dynamic_plan(p, d, analyses, list);
+	if (r == 0 && !json_array_size(list))
+		return pg_index_fault(p, d->dynamic_place, "the table has no column that can be searched");
+	p->fields = arena_z(p->arena, json_text(p->arena, list));
 	return r;
 }
 
@@ -203,24 +301,28 @@ int pg_search_plan(struct pg_index_plan *p)
 	const struct engine_search *s = p->want->search;
 	struct faults faults = {.count = 0};
 	struct search_definition d;
-	json_t *list = json_keep(p->arena, json_array());
-	int r = 0;
+	json_t *analyses = json_new(p->arena);
 	if (p->table.spread)
 		return pg_index_fault(p, "collection", "is spread over shards, which search indexes do not cover");
 	p->synonyms = "[]";
+	p->stored = "null";
+	p->analyses = "{}";
 	if (s->vectors)
 		return pg_vector_plan(p);
 	search_definition_read(p->arena, doc_json(p->arena, str_of(s->definition)), s->place, &faults, &d);
 	if (faults.count)
 		return pg_index_fault(p, arena_z(p->arena, faults.list[0].path), "%.*s", STR_ARG(faults.list[0].text));
-	for (size_t i = 0; r == 0 && i < d.field_count; i++)
-		r = field_plan(p, &d.fields[i], list);
-	if (r == 0 && d.dynamic)
-		r = dynamic_plan(p, &d, list);
-	if (r == 0 && !json_array_size(list))
-		return pg_index_fault(p, d.dynamic_place, "the table has no column that can be searched");
-	p->fields = arena_z(p->arena, json_text(p->arena, list));
-	return r < 0 ? r : synonyms_plan(p, &d);
+	int r = patterns_check(p, &d);
+	if (r == 0)
+		r = fields_plan(p, &d, analyses);
+	if (r == 0)
+		r = synonyms_plan(p, &d, analyses);
+	if (r == 0)
+		r = stored_plan(p, &d.stored);
+	if (r == 0)
+		r = encoding_check(p, analyses);
+	p->analyses = arena_z(p->arena, json_text(p->arena, analyses));
+	return r;
 }
 
 /* --- building */
@@ -233,7 +335,13 @@ int pg_search_prepare(struct pg_index_plan *p)
 		return r;
 	if (p->want->search->vectors)
 		return pg_vector_prepare(p);
-	struct str sql = arena_printf(
+	struct str sql = arena_printf(p->arena,
+	                              "insert into steward_search.analyses(id, how) select key, value from "
+	                              "jsonb_each(%s::jsonb) on conflict do nothing",
+	                              pg_index_literal(p, p->analyses));
+	if ((r = pg_sql_do(p->conn, ASK_MS, sql.p)) < 0)
+		return r;
+	sql = arena_printf(
 	        p->arena,
 	        "select string_agg(steward_search.index_key(f, w.nspname, t.nspname), ', ' order by n) from "
 	        "jsonb_array_elements(%s::jsonb) with ordinality x(f, n), (select nspname from pg_extension join "
@@ -254,16 +362,18 @@ int pg_search_prepare(struct pg_index_plan *p)
 const char *pg_search_put(struct pg_index_plan *p)
 {
 	const struct engine_search *s = p->want->search;
-	return arena_printf(p->arena,
-	                    "delete from steward_search.indexes where namespace = %s and name = %s and id <> %s; "
-	                    "insert into steward_search.indexes(id, build, name, namespace, rel, fields, synonyms) "
-	                    "values (%s, %s, %s, %s, %s, %s, %s) on conflict (id) do update set build = "
-	                    "excluded.build, name = excluded.name, namespace = excluded.namespace, rel = "
-	                    "excluded.rel, fields = excluded.fields, synonyms = excluded.synonyms; ",
-	                    pg_index_literal(p, p->want->table), pg_index_literal(p, s->name),
-	                    pg_index_literal(p, s->id), pg_index_literal(p, s->id), pg_index_literal(p, p->want->id),
-	                    pg_index_literal(p, s->name), pg_index_literal(p, p->want->table), p->table.oid,
-	                    pg_index_literal(p, p->fields), pg_index_literal(p, p->synonyms))
+	return arena_printf(
+	               p->arena,
+	               "delete from steward_search.indexes where namespace = %s and name = %s and id <> %s; "
+	               "insert into steward_search.indexes(id, build, name, namespace, rel, fields, synonyms, stored) "
+	               "values (%s, %s, %s, %s, %s, %s, %s, %s) on conflict (id) do update set build = "
+	               "excluded.build, name = excluded.name, namespace = excluded.namespace, rel = "
+	               "excluded.rel, fields = excluded.fields, synonyms = excluded.synonyms, stored = "
+	               "excluded.stored; ",
+	               pg_index_literal(p, p->want->table), pg_index_literal(p, s->name), pg_index_literal(p, s->id),
+	               pg_index_literal(p, s->id), pg_index_literal(p, p->want->id), pg_index_literal(p, s->name),
+	               pg_index_literal(p, p->want->table), p->table.oid, pg_index_literal(p, p->fields),
+	               pg_index_literal(p, p->synonyms), pg_index_literal(p, p->stored))
 	        .p;
 }
 

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "engine/postgres/model/model.h"
 #include "engine/postgres/model/why.h"
+#include "engine/postgres/search/analysis.h"
 #include "engine/postgres/search/functions.h"
 #include "engine/postgres/search/operators.h"
 #include "engine/postgres/search/scores.h"
@@ -97,7 +98,9 @@ static int functions_put(struct arena *a, PGconn *conn, const char *const *list,
 static int functions_make(struct arena *a, PGconn *conn)
 {
 	struct buf names = {0};
-	int r = functions_put(a, conn, pg_search_sql + 1, &names);
+	int r = functions_put(a, conn, pg_search_analysis_sql, &names);
+	if (r == 0)
+		r = functions_put(a, conn, pg_search_sql + 1, &names);
 	if (r == 0)
 		r = functions_put(a, conn, pg_search_operators_sql, &names);
 	if (r == 0)
