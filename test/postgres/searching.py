@@ -5,13 +5,18 @@ WORDS = ['amber', 'basin', 'cedar', 'delta', 'ember', 'fjord', 'grove', 'haven',
 	 'oasis', 'prairie', 'quarry', 'ridge', 'savanna', 'tundra', 'upland', 'valley', 'willow', 'yonder', 'zenith', 'ambers', 'cedarwood']
 
 
+def row_of(r, n, some):
+	"""A row whose words some(k) chooses."""
+	return {'id': n, 'title': ' '.join(some(r.randint(2, 6))), 'body': ' '.join(some(r.randint(5, 40))),
+		'stock': r.randint(0, 200), 'price': round(r.uniform(0, 50), 2), 'live': r.random() < 0.5,
+		'tag': some(1)[0].capitalize() if r.random() < 0.9 else None,
+		'doc': {'city': ' '.join(some(2)), 'tags': sorted(set(some(r.randint(0, 3)))), 'n': r.randint(0, 50),
+			'deep': [{'word': some(1)[0]} for _ in range(r.randint(0, 2))]}}
+
+
 def rows(count, seed=7):
 	r = random.Random(seed)
-	return [{'id': n, 'title': ' '.join(r.choices(WORDS, k=r.randint(2, 6))), 'body': ' '.join(r.choices(WORDS, k=r.randint(5, 40))),
-		 'stock': r.randint(0, 200), 'price': round(r.uniform(0, 50), 2), 'live': r.random() < 0.5,
-		 'tag': r.choice(WORDS).capitalize() if r.random() < 0.9 else None,
-		 'doc': {'city': ' '.join(r.choices(WORDS, k=2)), 'tags': r.sample(WORDS, r.randint(0, 3)), 'n': r.randint(0, 50),
-			 'deep': [{'word': r.choice(WORDS)} for _ in range(r.randint(0, 2))]}} for n in range(1, count + 1)]
+	return [row_of(r, n, lambda k: r.choices(WORDS, k=k)) for n in range(1, count + 1)]
 
 
 def values(row, path):
