@@ -18,6 +18,8 @@
  * - Texts that PostgreSQL cannot put into a tsvector or an index would make the owner's own writes fail: each field is
  *   searched in its first 100,000 characters, a document's field up to 400,000 bytes, and values are compared whole
  *   only after their first 500 characters were found.
+ * - lower() needs four bytes for each of a text, and PostgreSQL allocates one gigabyte at most: longer texts are cut
+ *   before. Indexes that are older than that rule have no "cut" in their fields, and the expression that they had.
  * - Regular expressions have neither back references nor look-ahead, and at most 500 characters. */
 #include "engine/postgres/search/functions.h"
 
@@ -115,9 +117,11 @@ const char *const pg_search_sql[] = {
 	"%1$s, %3$L) end', v, f->>'language', '[\"string\"]')\n"
 	"  when f->>'type' = 'string' then format('to_tsvector(%L::regconfig, left((%s)::text, 100000))', "
 	"f->>'language', v)\n"
-	"  when f->>'type' = 'autocomplete' then format('left(lower((%s)::text), 100000)', v)\n"
+	"  when f->>'type' = 'autocomplete' then format(case when f ? 'cut' then 'left(lower(left((%s)::text, 100000)), 100000)' else "
+	"'left(lower((%s)::text), 100000)' end, v)\n"
 	"  when (f->>'json')::bool and (f->>'lower')::bool then format('(lower((%s)::text))::jsonb', v)\n"
 	"  when (f->>'json')::bool or f->>'type' in ('number', 'date', 'boolean') then v\n"
+	"  when f ? 'cut' and (f->>'lower')::bool then format('left(lower(left((%s)::text, 500)), 500)', v)\n"
 	"  else format('left(%s, 500)', steward_search.plain(f, alias)) end\n"
 	"from steward_search.value(f, alias) v\n"
 	"$f$;\n",
