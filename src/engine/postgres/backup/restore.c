@@ -14,10 +14,9 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/nolink.h"
-#include "engine/postgres/archive/archive_fetch.h"
-#include "engine/postgres/archive/archive_read.h"
 #include "engine/postgres/archive/archive_spool.h"
 #include "engine/postgres/backup/backup.h"
+#include "engine/postgres/backup/recover.h"
 #include "engine/postgres/backup/snapshot.h"
 #include "engine/postgres/cluster/cluster.h"
 #include "engine/postgres/cluster/failover.h"
@@ -50,8 +49,7 @@ struct part {
 	struct str source; /* its name in the snapshot */
 	unsigned number;
 	char node[64]; /* that gets the data, and leads */
-	struct repo_manifest *manifest;
-	struct pg_target target;
+	struct pg_recovery recovery;
 	uint64_t identity;
 };
 
@@ -170,62 +168,34 @@ static int parts_plan(struct job *j, const struct str *sets, size_t set_count)
 	return r;
 }
 
-static int target_find(struct job *j, struct part *p, const json_t *facts)
-{
-	uint64_t position = pg_lsn_of(facts, "position");
-	const char *why = NULL;
-	if (j->point->kind == POINT_SNAPSHOT) {
-		pg_snapshot_target(facts, &p->target);
-		return 0;
-	}
-	if (!str_is(json_field(facts, "incarnation"), j->from->incarnation)) {
-		pg_why_set(
-		        NULL,
-		        "the snapshot is of data from before or after another restore: its log does not go on there");
-		return -ENOENT;
-	}
-	char set[64];
-	snprintf(set, sizeof set, "%.*s", STR_ARG(p->source));
-	int r = pg_archive_resolve(j->e, j->from, j->point, set, &p->target, &why);
-	if (r < 0) {
-		pg_why_set(NULL, "%s", why ? why : "that point cannot be restored");
-		return r;
-	}
-	bool timed = j->point->kind == POINT_TIME;
-	if (timed ? j->point->time_ms < json_number(facts, "atMs") : p->target.lsn < position) {
-		pg_why_set(NULL, "the point is before the snapshot");
-		return -ENOENT;
-	}
-	if (p->target.lsn && p->target.lsn <= position) /* nothing happened since */
-		pg_snapshot_target(facts, &p->target);
-	return 0;
-}
-
 static int parts_open(struct job *j)
 {
 	uint64_t bytes = 0;
 	int r = 0;
 	for (size_t i = 0; r == 0 && i < j->count; i++) {
 		struct part *p = &j->parts[i];
-		r = repo_manifest_open(j->repository, j->from->cluster_id, j->from->snapshot_id,
-		                       arena_z(j->a, p->source), &p->manifest);
+		struct pg_recovery *x = &p->recovery;
+		*x = (struct pg_recovery){
+		        .engine = j->e, .from = j->from, .point = j->point, .asked = is_cancelled, .ctx = j};
+		snprintf(x->set, sizeof x->set, "%.*s", STR_ARG(p->source));
+		r = repo_manifest_open(j->repository, j->from->cluster_id, j->from->snapshot_id, x->set, &x->manifest);
 		if (r < 0) {
-			p->manifest = NULL;
+			x->manifest = NULL;
 			pg_why_set(NULL, "%s", repository_why());
 			break;
 		}
-		const json_t *facts = repo_manifest_facts(p->manifest);
+		const json_t *facts = repo_manifest_facts(x->manifest);
 		json_int_t major = json_number(facts, "major");
 		if (major != j->c->version) {
 			pg_why_set(NULL, "the snapshot is of version %d, the cluster runs %u: they must be the same",
 			           (int)major, j->c->version);
 			return -EINVAL;
 		}
-		bytes += repo_manifest_amount(p->manifest)->bytes;
-		r = target_find(j, p, facts);
+		bytes += repo_manifest_amount(x->manifest)->bytes;
+		r = pg_recovery_aim(x);
 		/* The log up to the point comes ahead of what is replayed, at worst all of it. */
 		uint64_t position = pg_lsn_of(facts, "position");
-		bytes += r == 0 && p->target.end > position ? p->target.end - position : 0;
+		bytes += r == 0 && x->target.end > position ? x->target.end - position : 0;
 	}
 	return r < 0 ? r : pg_throwaway_room(j->e, bytes);
 }
@@ -279,62 +249,15 @@ static int data_tidy(const char *data)
 	return 0;
 }
 
-/* The log comes while the server recovers. */
-static int log_fetch(struct job *j, struct part *p, struct pg_throwaway *t, const char *data,
-                     struct pg_fetch **ret_fetch, const char **ret_why)
-{
-	const json_t *facts = repo_manifest_facts(p->manifest);
-	uint64_t segment = (uint64_t)json_number(facts, "segment"), position = pg_lsn_of(facts, "position");
-	unsigned timeline = (unsigned)json_number(facts, "timeline");
-	char dir[PG_PATH], set[64];
-	if (p->target.lsn ? p->target.lsn <= position : !p->target.time_us)
-		return 0; /* the snapshot has its own, up to its point */
-	pg_path_set(dir, "%s/pg_wal", data);
-	snprintf(set, sizeof set, "%.*s", STR_ARG(p->source));
-	/* The last file of the snapshot's ends at its point: it comes whole from the archive. */
-	uint64_t first = position / segment * segment;
-	int r = pg_throwaway_cut(t, timeline, first, segment);
-	return r < 0 ? r : pg_fetch_begin(j->e, j->from, set, timeline, first, &p->target, dir, ret_fetch, ret_why);
-}
-
-struct recovery {
-	struct job *job;
-	struct pg_fetch *fetch;
-};
-
-static bool recovery_is_stopped(void *ctx)
-{
-	const struct recovery *x = ctx;
-	return is_cancelled(x->job) || pg_fetch_failed(x->fetch);
-}
-
-static bool log_comes(void *ctx, uint64_t replayed)
-{
-	const struct recovery *x = ctx;
-	return pg_fetch_runs(x->fetch, replayed);
-}
-
-static int part_recover(struct job *j, struct part *p, struct pg_throwaway *t, const char *data, const char **ret_why)
-{
-	struct recovery x = {.job = j};
-	const struct pg_stop stop = {recovery_is_stopped, &x, log_comes};
-	int r = log_fetch(j, p, t, data, &x.fetch, ret_why);
-	r = r < 0 ? r : pg_throwaway_recover(t, repo_manifest_facts(p->manifest), &p->target, &stop, ret_why);
-	int fetched = pg_fetch_end(x.fetch, ret_why);
-	/* One that was stopped, because the server had failed, has nothing to tell. */
-	return fetched < 0 && (r == 0 || fetched != -ECANCELED) ? fetched : r;
-}
-
 static int part_bring(struct job *j, struct part *p, struct pg_throwaway *t, const char **ret_why)
 {
 	const struct repo_progress progress = {.tell = restore_tell, .ctx = j, .cancel = &j->stop};
-	char data[PG_PATH], set[64];
+	char data[PG_PATH];
 	struct pg_control control;
 	pg_path_set(data, "%s/data", t->dir);
-	snprintf(set, sizeof set, "%.*s", STR_ARG(p->source));
 	int64_t began = pg_mono_ms();
-	int image = pg_image_open(j->e, j->from, set);
-	int r = repo_restore_beside(p->manifest, data, t->user->uid, t->user->gid, THREADS, &progress, image);
+	int image = pg_image_open(j->e, j->from, p->recovery.set);
+	int r = repo_restore_beside(p->recovery.manifest, data, t->user->uid, t->user->gid, THREADS, &progress, image);
 	if (image >= 0)
 		close(image);
 	j->files_ms += pg_mono_ms() - began;
@@ -344,7 +267,7 @@ static int part_bring(struct job *j, struct part *p, struct pg_throwaway *t, con
 		return is_cancelled(j) ? -ECANCELED : r;
 	}
 	pg_tell(j->progress, (unsigned)((j->current * 80 + 80) / j->count), "recovering");
-	r = part_recover(j, p, t, data, ret_why);
+	r = pg_recovery_run(&p->recovery, t, ret_why);
 	r = r < 0 ? r : source_forget(j, p, t, ret_why);
 	r = r < 0 ? r : pg_throwaway_halt(t);
 	r = r < 0 ? r : pg_control_read(data, &control);
@@ -544,7 +467,7 @@ static int restore_run(struct job *j, const char **ret_why)
 		pg_why_set(ret_why, "%s", why);
 	}
 	for (size_t i = 0; i < j->count; i++)
-		repo_manifest_close(j->parts[i].manifest);
+		repo_manifest_close(j->parts[i].recovery.manifest);
 	return r;
 }
 
