@@ -61,6 +61,7 @@ static const struct command commands[] = {
          "steward backups take CLUSTER [--description TEXT] [--days N] [--wait]\n"
          "       steward backups restore CLUSTER --to TIME [--target CLUSTER] [--wait]\n"
          "       steward backups restore CLUSTER --snapshot ID [--target CLUSTER] [--wait]\n"
+         "       steward backups restore CLUSTER --to TIME --only DATABASE[/SCHEMA.TABLE] [--replace] [--wait]\n"
          "       steward backups show CLUSTER [--snapshot ID]\n"
          "       steward backups window CLUSTER",
          "take a snapshot of a cluster, and bring its data back",
@@ -70,7 +71,10 @@ static const struct command commands[] = {
          "target\n"
          "serves what it has. A time that cannot be restored is refused, and the refusal says which can. With --wait "
          "the\n"
-         "command comes back when it is done, and the target takes clients again. show tells of the newest snapshot, "
+         "command comes back when it is done, and the target takes clients again. With --only it is one database or "
+         "one\n"
+         "table, which gets another name unless --replace is given, and all else goes on. show tells of the newest "
+         "snapshot, "
          "or "
          "of\n"
          "another, also when it was last proven. window prints the first and the last second that can be restored; a "
@@ -82,7 +86,8 @@ static const struct command commands[] = {
          "  steward backups window orders\n"
          "  steward backups restore orders --to '10 minutes ago' --wait\n"
          "  steward backups restore orders --to 2026-11-16T03:00:00Z --target orders-copy --wait\n"
-         "  steward backups restore orders --snapshot latest --yes\n"},
+         "  steward backups restore orders --snapshot latest --yes\n"
+         "  steward backups restore orders --to '1h' --only shop/public.items --wait\n"},
         {"advisor", "steward advisor build CLUSTER [--index ID] [--namespace DATABASE.TABLE] [--dry-run]",
          "build an index that the advisor suggests",
          "Looks which indexes are suggested for the cluster, and asks for the one that helps most, or for the one "

@@ -85,6 +85,16 @@ struct engine_export {
 	void *ctx;
 };
 
+/* What comes back by itself: a database, or one of its tables. */
+struct engine_piece {
+	char id[25]; /* of whoever asks: a repetition finds by it that all is done */
+	const char *database;
+	const char *schema, *table; /* NULL: all of the database */
+	const char *as;             /* the name that it gets */
+	const char *suffix;         /* of names that come with a table which gets another name */
+	bool replace;               /* in the place of what has its name now; `as` is that name */
+};
+
 /* What a drill has looked at. */
 struct engine_proof {
 	uint64_t files, bytes, relations;
@@ -106,6 +116,14 @@ struct engine_backup_ops {
 	               const struct engine_cluster *want, const struct engine_access *access,
 	               const _Atomic bool *cancel, struct engine_progress *progress, struct arena *a,
 	               const char **ret_why);
+	/* A database or a table of what the source was at the point becomes part of a running cluster, whose other data
+	 * goes on. What users have written into it (checks, defaults, indexes) runs with no rights beyond it. It is
+	 * there as a whole or not at all. -EINVAL: that cannot be, however often it is tried; -ENOENT and -ECANCELED
+	 * as above. */
+	int (*restore_piece)(struct engine *e, const struct engine_source *from, const struct engine_point *to,
+	                     const struct engine_piece *piece, const struct engine_cluster *want,
+	                     const struct engine_access *access, const _Atomic bool *cancel,
+	                     struct engine_progress *progress, struct arena *a, const char **ret_why);
 	/* What can be restored of an incarnation, oldest first. `sets`: how many sets the cluster has. */
 	int (*window)(struct engine *e, const struct engine_source *of, struct arena *a,
 	              struct engine_window **ret_list, size_t *ret_count);

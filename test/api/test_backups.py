@@ -325,6 +325,59 @@ def test_restore_into_itself(server, group):
 	assert server.delete(path(group, name, '/snapshots/' + doc['id'])).status_code == 204
 
 
+def test_restore_of_one_table(server, group):
+	name = create(server, group)
+	doc = take(server, group, name)
+	server.control('engine', {'seconds': 30})
+	body = {'deliveryType': 'automated', 'snapshotId': doc['id'], 'targetClusterName': name, 'targetGroupId': group}
+	where = path(group, name, '/restoreJobs')
+	moment = doc['createdAt'][:19].replace('-', '').replace('T', '').replace(':', '')
+	for only, replace, named in (('shop/public.items', None, 'shop/public.items_restored_'), ('shop/items', 'true', 'shop/public.items'),
+				     ('shop', 'false', 'shop_restored_'), ('a%2Fb/c%2Ed.e%20f', 'true', 'a%2Fb/c%2Ed.e%20f')):
+		answer = server.post(where, json=body, headers={'X-Steward-Restore-Only': only, **({'X-Steward-Restore-Replace': replace} if replace else {})})
+		job = ok(answer)
+		assert answer.headers['X-Steward-Restore-As'].startswith(named)
+		assert answer.headers['X-Steward-Restore-As'] == named or len(answer.headers['X-Steward-Restore-As']) == len(named + moment)
+		assert ok(server.get(cluster(group, name)))['stateName'] == 'UPDATING'
+		refused(server.post(where, json=body), 409, 'CLUSTER_RESTORE_IN_PROGRESS', name)
+		assert restored(server, group, name, job['id'])['failed'] is False
+		shown = server.get(path(group, name, '/restoreJobs/' + job['id']))
+		assert shown.headers['X-Steward-Restore-As'] == answer.headers['X-Steward-Restore-As']
+		assert shown.headers['X-Steward-Restore-Only'] == only.replace('/items', '/public.items')
+		idle(server, group, name)
+	assert 'CPS_RESTORE_SUCCESSFUL' in types(server, group)
+	# It is cancelled as any other; and a restore of all has no such header.
+	job = ok(server.post(where, json=body, headers={'X-Steward-Restore-Only': 'shop'}))
+	assert server.delete(path(group, name, '/restoreJobs/' + job['id'])).status_code == 204
+	assert restored(server, group, name, job['id'])['cancelled'] is True
+	idle(server, group, name)
+	answer = server.post(where, json=body)
+	assert 'X-Steward-Restore-As' not in answer.headers
+	restored(server, group, name, ok(answer)['id'])
+	idle(server, group, name)
+
+
+@pytest.mark.parametrize('only, replace, field', [
+	('', 'true', 'Replace'), ('shop', 'maybe', 'Replace'), ('/items', None, 'Only'), ('shop/', None, 'Only'), ('shop/.items', None, 'Only'),
+	('shop/a.', None, 'Only'), ('%zz', None, 'Only'), ('%00', None, 'Only'), ('%ff', None, 'Only'), ('x' * 53, None, 'Only'),
+	('shop/' + 'x' * 64, None, 'Only'), ('template1', None, 'Only'), ('shop/pg_catalog.pg_class', None, 'Only'),
+	('shop/steward.rights', None, 'Only'), ('steward_restoring_1', None, 'Only'), ('postgres', 'true', 'Replace')])
+def test_restore_of_one_table_refused(server, group, only, replace, field):
+	headers = {'X-Steward-Restore-Only': only, **({'X-Steward-Restore-Replace': replace} if replace else {})}
+	refused(server.post(path(group, 'any', '/restoreJobs'), json={'deliveryType': 'automated', 'snapshotId': NEVER, 'targetClusterName': 'x'},
+		headers=headers), 400, None, 'X-Steward-Restore-' + field)
+
+
+def test_restore_of_one_table_elsewhere(server, group):
+	headers = {'X-Steward-Restore-Only': 'shop'}
+	refused(server.post(path(group, 'any', '/restoreJobs'), json={'deliveryType': 'download', 'snapshotId': NEVER}, headers=headers), 400, None,
+		'X-Steward-Restore-Only')
+	name = create(server, group, shards=2)
+	doc = take(server, group, name)
+	refused(server.post(path(group, name, '/restoreJobs'), json={'deliveryType': 'automated', 'snapshotId': doc['id'], 'targetClusterName': name,
+		'targetGroupId': group}, headers=headers), 400, None, 'targetClusterName')
+
+
 def test_restore_into_another_project(server, group):
 	name = create(server, group)
 	doc = take(server, group, name)

@@ -107,6 +107,14 @@ def test_outside_the_window(service, run, made):
 	assert r.returncode == 1 and 'pitEnabled' in r.stderr
 
 
+def test_restore_a_table(service, run, made):
+	name = made[0]
+	out = run('backups', 'restore', name, '--snapshot', 'latest', '--only', 'shop/public.ite ms', '--replace', '--dry-run').stdout
+	assert 'X-Steward-Restore-Only: shop/public.ite%20ms' in out and 'X-Steward-Restore-Replace: true' in out
+	r = run('backups', 'restore', name, '--snapshot', 'latest', '--only', 'shop/items', '--wait')
+	assert 'as        shop/public.items_restored_20' in r.stdout and 'status    done' in r.stdout
+
+
 def test_restore_a_snapshot(service, run, made):
 	name, other = made
 	newest = settled(service, name)[-1]
@@ -142,6 +150,7 @@ def test_nothing_is_done_with_dry_run(service, run, made):
 
 @pytest.mark.parametrize('args, said', [
 	(['restore', 'c'], '--to TIME'), (['restore', 'c', '--to', 'now', '--snapshot', 'x'], 'not both'), (['restore'], "name is missing"),
+	(['restore', 'c', '--to', 'now', '--replace'], '--replace goes with --only'), (['take', 'c', '--only', 'x'], '--only goes with restore'),
 	(['take'], "name is missing"), (['take', 'c', '--to', 'now'], '--to goes with restore'),
 	(['restore', 'c', '--to', 'now', '--days', '3'], '--days goes with take'), (['restore', 'c', '--to', 'yesterday'], '--to: "yesterday"'),
 	(['restore', 'c', '--to', '5 parsecs ago'], '10 minutes ago'), (['restor', 'c'], 'did you mean'), (['snapshots'], 'backups snapshots'),

@@ -3,6 +3,7 @@
 #include "api/restores/job.h"
 
 #include "api/kit/verbs.h"
+#include "api/restores/piece.h"
 #include "api/restores/restores.h"
 #include "api/snapshots/snapshots.h"
 #include "base/clock.h"
@@ -68,13 +69,14 @@ static int end_save(struct tx *tx, struct job_run *r, const char *how)
 {
 	struct restore job;
 	struct cluster target;
-	bool restored = strcmp(how, "finishedAt") == 0;
+	bool restored = strcmp(how, "finishedAt") == 0, whole;
 	int result = restore_get(tx, r->arena, arg_id(r), &job),
 	    found = cluster_get(tx, r->arena, r->job.subject, &target);
 	if ((result < 0 && result != -ENOENT) || (found < 0 && found != -ENOENT))
 		return result < 0 && result != -ENOENT ? result : found;
 	if (result == -ENOENT) /* the source went, with all that was kept of it */
 		return found == 0 ? target_end(tx, r, arg_id(r), STR_NONE, &target) : 0;
+	whole = restored && !json_object_get(job.plan, "only");
 	if (!restored)
 		json_put(job.body, how, json_true());
 	if (strcmp(how, "failed") == 0 && r->why)
@@ -82,8 +84,7 @@ static int end_save(struct tx *tx, struct job_run *r, const char *how)
 	json_put_time(job.body, "finishedAt", clock_now_ms());
 	result = restore_save(tx, r->arena, &job);
 	if (result == 0 && found == 0)
-		result = target_end(tx, r, job.doc.id, restored ? json_field(job.plan, "incarnation") : STR_NONE,
-		                    &target);
+		result = target_end(tx, r, job.doc.id, whole ? json_field(job.plan, "incarnation") : STR_NONE, &target);
 	return result < 0 ? result
 	                  : event_write(tx, r, &job, found == 0 ? &target : NULL,
 	                                restored ? "CPS_RESTORE_SUCCESSFUL" : "CPS_RESTORE_FAILED",
@@ -199,9 +200,25 @@ static int restoring_load(struct tx *tx, struct job_run *r, struct restoring *w)
 	w->found = !cluster_is(&w->target, "DELETING");
 	if (w->found)
 		result = cluster_want_load(r->ctx, tx, r->arena, &w->target, &w->want, &w->access);
-	text_put(w->want.engine.backup.incarnation, sizeof w->want.engine.backup.incarnation,
-	         json_field(w->job.plan, "incarnation"));
+	if (!json_object_get(w->job.plan, "only"))
+		text_put(w->want.engine.backup.incarnation, sizeof w->want.engine.backup.incarnation,
+		         json_field(w->job.plan, "incarnation"));
 	return result < 0 ? result : busy_read(tx, r, w);
+}
+
+static int engine_bring(struct job_run *r, struct restoring *w, const struct engine_source *from,
+                        const struct engine_point *point, const _Atomic bool *cancel, struct engine_progress *p,
+                        const char **ret_why)
+{
+	const struct service *s = r->ctx;
+	const struct engine_backup_ops *ops = s->engine_ops->backup;
+	const json_t *only = json_object_get(w->job.plan, "only");
+	if (!only)
+		return ops->restore(s->engine_state, from, point, &w->want.engine, &w->access, cancel, p, r->arena,
+		                    ret_why);
+	struct engine_piece piece = piece_of(r->arena, only, w->job.doc.id);
+	return ops->restore_piece(s->engine_state, from, point, &piece, &w->want.engine, &w->access, cancel, p,
+	                          r->arena, ret_why);
 }
 
 /* *ret_stopped: it was cut short because the service stops, and nobody has cancelled it. */
@@ -221,8 +238,7 @@ static int engine_restore(struct job_run *r, struct restoring *w, struct engine_
 		/* That nothing happened behind that position was found of the first: a copy may not have it yet. */
 		if (i && point.kind == POINT_TIME)
 			point.position.lsn = 0;
-		int one = s->engine_ops->backup->restore(s->engine_state, &w->from[i], &point, &w->want.engine,
-		                                         &w->access, &watch.cancel, p, r->arena, &why);
+		int one = engine_bring(r, w, &w->from[i], &point, &watch.cancel, p, &why);
 		/* What is told is of the first, unless it has only lost it. */
 		if (i == 0 || !source_is_bad(one) || result == -ENOENT) {
 			result = one;
@@ -319,6 +335,9 @@ int restore_step(struct job_run *r)
 	}
 	/* Which no further attempt brings: it is gone, or its key was taken back, and only its owner can mend that. */
 	if (result == -ENOENT || result == -EKEYREVOKED)
+		return JOB_FAILED;
+	/* Nor this one of a single database or table: it is not in there, or its place is taken. */
+	if (result == -EINVAL && json_object_get(w->job.plan, "only"))
 		return JOB_FAILED;
 	/* The new data is in its place, whatever else is wrong: the cluster's own job goes on with it. */
 	bool placed = result == -EINPROGRESS && r->job.attempt + 1 >= RESTORE_ATTEMPTS;

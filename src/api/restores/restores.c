@@ -6,6 +6,7 @@
 #include "api/kit/verbs.h"
 #include "api/restores/download.h"
 #include "api/restores/job.h"
+#include "api/restores/piece.h"
 #include "api/snapshots/snapshots.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -191,7 +192,10 @@ static int target_check(struct call *c, const struct backup_line *line, const st
 	int r = state_check(c, target);
 	if (r < 0)
 		return r;
-	if (sharded != json_flag(line->body, "sharded"))
+	if (wish->only && sharded)
+		faults_add(&faults, c->arena, field,
+		           "must not be sharded: one database or table is restored into a replica set");
+	else if (sharded != json_flag(line->body, "sharded"))
 		faults_add(&faults, c->arena, field, "must be a cluster that is %s, as the source is",
 		           sharded ? "not sharded" : "sharded");
 	else if ((json_int_t)shards != json_number(line->body, "shards"))
@@ -350,6 +354,8 @@ int restore_begin(struct call *c, const struct backup_line *line, const struct r
 		json_put_str(job.plan, "target", wish->target->doc.id);
 		json_put_str(job.plan, "incarnation", id_make(c->arena));
 	}
+	if (wish->only)
+		json_put(job.plan, "only", json_incref(wish->only));
 	r = wish->target ? target_begin(c, wish, &job) : download_begin(c, wish, &job);
 	if (r == 0)
 		r = restore_save(c->tx, c->arena, &job);
@@ -373,6 +379,7 @@ static int form_check(struct call *c)
 {
 	const char *delivery = json_string_value(json_object_get(c->body, "deliveryType"));
 	struct faults faults = {.count = 0};
+	json_t *only;
 	bool by_time = strcmp(delivery, "pointInTime") == 0, download = strcmp(delivery, "download") == 0;
 	bool seconds = json_object_get(c->body, "pointInTimeUTCSeconds") != NULL;
 	char why[48];
@@ -393,6 +400,9 @@ static int form_check(struct call *c)
 	wants(c, "targetClusterName", !download, why, &faults);
 	if (download)
 		wants(c, "targetGroupId", false, why, &faults);
+	piece_read(c, &faults, &only);
+	if (only && download)
+		faults_add(&faults, c->arena, STR("X-Steward-Restore-Only"), "does not go with %s", why);
 	return faults.count ? call_fail_faults(c, &faults) : 0;
 }
 
@@ -469,11 +479,16 @@ int restores_create(struct call *c)
 	struct snapshot s;
 	struct restore job;
 	struct cluster target;
+	struct faults none = {.count = 0}; /* form_check() has found them */
 	int r = backup_line_load(c, &line);
 	if (r == 0)
 		r = c->prepared ? restore_from_point(c, &wish, &s, body) : restore_from_snapshot(c, &wish, &s, body);
 	if (r < 0)
 		return r;
+	piece_read(c, &none, &wish.only);
+	if (wish.only)
+		piece_name(c, wish.only,
+		           c->prepared ? ((const struct found_point *)c->prepared)->at_ms : wish.point.time_ms);
 	if (name.n) {
 		r = restore_target(c, group.n ? group : c->group.id, name, &target);
 		wish.target = &target;
@@ -486,6 +501,7 @@ int restores_create(struct call *c)
 		return r;
 	event_cluster(c, json_field(line.body, "clusterName"));
 	event_field(c, "restoreJobId", job.doc.id);
+	piece_tell(c, wish.only);
 	return resource_write(c, &resource_backup_restore, &job.doc);
 }
 
@@ -522,6 +538,7 @@ int restore_find(struct call *c, const struct resource *r, struct doc *ret_doc)
 	else if (json_flag(job.body, "failed") && json_field(job.plan, "why").n)
 		call_header(c, STR("x-steward-progress"),
 		            arena_printf(c->arena, "failed: %.*s", STR_ARG(json_field(job.plan, "why"))));
+	piece_tell(c, json_object_get(job.plan, "only"));
 	*ret_doc = job.doc;
 	return 0;
 }

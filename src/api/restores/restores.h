@@ -29,6 +29,7 @@ struct restore_wish {
 	struct engine_source from;
 	const struct snapshot *snapshot; /* or NULL */
 	struct cluster *target;          /* NULL: a download */
+	json_t *only;                    /* of its data; see piece.h; NULL: all of it */
 	unsigned hours, downloads;       /* how long and how often it can be fetched; 0: DOWNLOAD_HOURS, always */
 };
 

@@ -19,9 +19,9 @@
 
 struct backups_arguments {
 	struct profile_arguments at;
-	const char *to, *snapshot, *target, *target_project, *description, *output, *query, *dry_run;
+	const char *to, *snapshot, *only, *target, *target_project, *description, *output, *query, *dry_run;
 	unsigned days, timeout;
-	bool wait, watch, yes;
+	bool replace, wait, watch, yes;
 };
 
 #define AT(member) offsetof(struct backups_arguments, member)
@@ -30,6 +30,10 @@ const struct option_row backups_options[] = {
         {"to", 0, OPTION_TEXT, AT(to), NULL, "TIME",
          "restore: the moment: 2026-11-16T03:00:00Z, 90s, 15m, 2h, \"10 minutes ago\".", .flag_only = true},
         {"snapshot", 0, OPTION_TEXT, AT(snapshot), NULL, "ID", "restore, show: a snapshot; \"latest\" is the newest.",
+         .flag_only = true},
+        {"only", 0, OPTION_TEXT, AT(only), NULL, "DATABASE[/SCHEMA.TABLE]",
+         "restore: this database or table alone, beside the one of now, under another name.", .flag_only = true},
+        {"replace", 0, OPTION_SWITCH, AT(replace), NULL, NULL, "restore: with --only, in the place of the one of now.",
          .flag_only = true},
         {"target", 0, OPTION_TEXT, AT(target), NULL, "CLUSTER", "restore: into this cluster, instead of the same.",
          .flag_only = true},
@@ -76,11 +80,21 @@ static const char *field(const struct work *w, const json_t *object, const char 
 
 #define SHOWN (-1) /* of post(): it was printed, not made */
 
-static int post(struct work *w, const char *path, const json_t *body, json_t **ret_json)
+static int post(struct work *w, struct client_request r, json_t **ret_json, struct str *ret_as)
 {
-	if (!w->given->dry_run)
-		return client_ask(w->client, w->arena, "POST", path, body, ret_json);
-	struct client_request r = {.method = "POST", .path = path, .body = json_text(w->arena, body)};
+	struct client_answer answer;
+	if (!w->given->dry_run) {
+		int result = client_call(w->client, w->arena, &r, &answer);
+		if (result < 0)
+			return client_exit(result);
+		if (answer.status / 100 != 2) {
+			client_explain(w->client, &answer);
+			return EXIT_NOT_DONE;
+		}
+		*ret_json = answer.json;
+		*ret_as = client_header(&answer, "x-steward-restore-as");
+		return EXIT_DONE;
+	}
 	request_show(w->client, w->arena, &r, NULL, strcmp(w->given->dry_run, "curl") == 0);
 	return SHOWN;
 }
@@ -136,7 +150,10 @@ static int take_run(struct work *w)
 		json_put_z(body, "description", w->given->description);
 	if (w->given->days)
 		json_put(body, "retentionInDays", json_integer(w->given->days));
-	int code = post(w, backup_path(w, "snapshots"), body, &snapshot);
+	struct client_request r = {
+	        .method = "POST", .path = backup_path(w, "snapshots"), .body = json_text(w->arena, body)};
+	struct str none;
+	int code = post(w, r, &snapshot, &none);
 	if (code != EXIT_DONE)
 		return code;
 	const char *id = field(w, snapshot, "id");
@@ -302,10 +319,12 @@ static int point_make(struct work *w, json_t *body, const char **ret_words)
 	return EXIT_DONE;
 }
 
-static void job_print(const struct work *w, const json_t *job, bool done)
+static void job_print(const struct work *w, const json_t *job, struct str as, bool done)
 {
 	printf("restore   %s\nfrom      %s\ninto      %s\npoint     %s\nstatus    %s\n", field(w, job, "id"), w->name,
 	       field(w, job, "targetClusterName"), field(w, job, "timestamp"), done ? "done" : "in progress");
+	if (as.n)
+		printf("as        %s\n", text_shown(w->arena, as));
 	if (!done)
 		printf("wait      steward backups restores get %s %s --wait\n", w->name, field(w, job, "id"));
 }
@@ -318,10 +337,41 @@ static int restore_wait(struct work *w, json_t **job, const char *target)
 	               arena_printf(w->arena, "steward backups restores get %s %s --wait", w->name, id).p, job);
 }
 
+/* Names as the header takes them. */
+static size_t piece_headers(const struct work *w, const char *ret_headers[2])
+{
+	struct str database, rest, schema, table;
+	const char *text;
+	if (!w->given->only)
+		return 0;
+	bool parts = str_cut(str_of(w->given->only), '/', &database, &rest);
+	bool named = str_cut(rest, '.', &schema, &table);
+	text = url_escape(w->arena, database);
+	if (parts)
+		text = arena_printf(w->arena, "%s/%s%s%s", text, named ? url_escape(w->arena, schema) : "",
+		                    named ? "." : "", url_escape(w->arena, named ? table : rest))
+		               .p;
+	ret_headers[0] = arena_printf(w->arena, "X-Steward-Restore-Only: %s", text).p;
+	ret_headers[1] = "X-Steward-Restore-Replace: true";
+	return w->given->replace ? 2 : 1;
+}
+
+/* NULL: nothing is lost that there is. */
+static const char *question_make(const struct work *w, const char *target, const char *words)
+{
+	const struct backups_arguments *g = w->given;
+	if (g->only && !g->replace)
+		return NULL;
+	return g->only ? arena_printf(w->arena, "%s in the cluster %s becomes %s. Go on?", g->only, target, words).p
+	               : arena_printf(w->arena, "All data of the cluster %s becomes %s. Go on?", target, words).p;
+}
+
 static int restore_run(struct work *w)
 {
 	const struct backups_arguments *g = w->given;
 	json_t *body = json_keep(w->arena, json_object()), *job = NULL;
+	const char *headers[2];
+	struct str as = STR_NONE;
 	const char *target = g->target ? g->target : w->name,
 	           *group = g->target_project ? g->target_project : w->project, *words = "";
 	int code = point_make(w, body, &words);
@@ -329,17 +379,22 @@ static int restore_run(struct work *w)
 		return code;
 	json_put_z(body, "targetClusterName", target);
 	json_put_z(body, "targetGroupId", group);
-	const char *question = arena_printf(w->arena, "All data of the cluster %s becomes %s. Go on?", target, words).p;
-	if (!g->yes && !g->dry_run && !ask_to_go_on(question, true))
+	struct client_request r = {.method = "POST",
+	                           .path = backup_path(w, "restoreJobs"),
+	                           .headers = headers,
+	                           .header_count = piece_headers(w, headers),
+	                           .body = json_text(w->arena, body)};
+	const char *question = question_make(w, target, words);
+	if (question && !g->yes && !g->dry_run && !ask_to_go_on(question, true))
 		return EXIT_NOT_DONE;
-	code = post(w, backup_path(w, "restoreJobs"), body, &job);
+	code = post(w, r, &job, &as);
 	if (code == EXIT_DONE && (g->wait || g->watch))
 		code = restore_wait(w, &job, target);
 	if (code != EXIT_DONE || g->watch)
 		return code;
 	if (!has_text(w))
 		return form_print(w, job);
-	job_print(w, job, g->wait);
+	job_print(w, job, as, g->wait);
 	return EXIT_DONE;
 }
 
@@ -353,10 +408,9 @@ static bool usage_fits(const struct options *given, const struct backups_argumen
 	static const struct {
 		const char *name;
 		enum verb verb;
-	} own[] = {{"snapshot", VERB_RESTORE}, {"to", VERB_RESTORE},
-	           {"target", VERB_RESTORE},   {"target-project", VERB_RESTORE},
-	           {"yes", VERB_RESTORE},      {"description", VERB_TAKE},
-	           {"days", VERB_TAKE}};
+	} own[] = {{"snapshot", VERB_RESTORE}, {"to", VERB_RESTORE},       {"only", VERB_RESTORE},
+	           {"replace", VERB_RESTORE},  {"target", VERB_RESTORE},   {"target-project", VERB_RESTORE},
+	           {"yes", VERB_RESTORE},      {"description", VERB_TAKE}, {"days", VERB_TAKE}};
 	int64_t at;
 	for (size_t i = verb == VERB_SHOW ? 1 : 0; /* it takes --snapshot too */ i < sizeof own / sizeof *own; i++)
 		if (own[i].verb != verb && options_given(given, own[i].name)) {
@@ -370,6 +424,10 @@ static bool usage_fits(const struct options *given, const struct backups_argumen
 	}
 	if (verb == VERB_RESTORE && !g->to == !g->snapshot) {
 		option_refuse("backups restore: say what: --to TIME, or --snapshot ID%s", g->to ? ", not both" : "");
+		return false;
+	}
+	if (g->replace && !g->only) {
+		option_refuse("backups restore: --replace goes with --only");
 		return false;
 	}
 	return !g->to || moment_parse("to", g->to, clock_now_ms(), &at) == 0;

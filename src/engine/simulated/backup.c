@@ -596,14 +596,11 @@ static bool can_reach(struct engine *e, const struct engine_source *from, const 
 	return line_window(e, l, from->region, &window) && at >= window.from_ms && at <= window.to_ms;
 }
 
-static int sim_restore(struct engine *e, const struct engine_source *from, const struct engine_point *to,
-                       const struct engine_cluster *want, const struct engine_access *access,
-                       const _Atomic bool *cancel, struct engine_progress *progress, struct arena *a,
-                       const char **ret_why)
+static int bring(struct engine *e, const struct engine_source *from, const struct engine_point *to,
+                 const struct engine_cluster *want, const char *key, const _Atomic bool *cancel,
+                 struct engine_progress *progress, struct arena *a, const char **ret_why)
 {
 	struct waiting w = {.again_ms = 0};
-	char key[WORK_TEXT];
-	snprintf(key, sizeof key, "restore/%s", want->backup.incarnation);
 	int keyed = key_ask_of(e, from, a, ret_why);
 	pthread_mutex_lock(&e->lock);
 	const struct sim_cluster *c = sim_cluster_find(e, want->id);
@@ -620,11 +617,36 @@ static int sim_restore(struct engine *e, const struct engine_source *from, const
 		work_end(e->backups, key);
 	if (r == 0)
 		r = told(e, SIM_RESTORE, ret_why);
-	if (r == 0)
-		sim_archive_note(e, want);
 	pthread_mutex_unlock(&e->lock);
 	waiting_tell(&w, progress, "bringing back data");
 	return r;
+}
+
+static int sim_restore(struct engine *e, const struct engine_source *from, const struct engine_point *to,
+                       const struct engine_cluster *want, const struct engine_access *access,
+                       const _Atomic bool *cancel, struct engine_progress *progress, struct arena *a,
+                       const char **ret_why)
+{
+	char key[WORK_TEXT];
+	snprintf(key, sizeof key, "restore/%s", want->backup.incarnation);
+	int r = bring(e, from, to, want, key, cancel, progress, a, ret_why);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&e->lock);
+	sim_archive_note(e, want);
+	pthread_mutex_unlock(&e->lock);
+	return 0;
+}
+
+/* It has no databases to bring back: it takes as long, and the cluster's data is the same after it. */
+static int sim_restore_piece(struct engine *e, const struct engine_source *from, const struct engine_point *to,
+                             const struct engine_piece *piece, const struct engine_cluster *want,
+                             const struct engine_access *access, const _Atomic bool *cancel,
+                             struct engine_progress *progress, struct arena *a, const char **ret_why)
+{
+	char key[WORK_TEXT];
+	snprintf(key, sizeof key, "piece/%s", piece->id);
+	return bring(e, from, to, want, key, cancel, progress, a, ret_why);
 }
 
 static int tar_make(struct engine *e, const struct engine_source *of, const char *set, objects_write *write, void *ctx,
@@ -738,6 +760,7 @@ static int sim_check_log(struct repository *r, void (*fault)(void *ctx, const ch
 const struct engine_backup_ops sim_backup = {
         .snapshot = sim_snapshot,
         .restore = sim_restore,
+        .restore_piece = sim_restore_piece,
         .window = sim_window,
         .checkpoints = sim_checkpoints,
         .position = sim_position,

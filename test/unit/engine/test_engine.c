@@ -36,8 +36,9 @@ static void test_offers(const struct engine_ops *o)
 	CHECK(!o->sql || o->sql->run);
 	CHECK(!o->activity || (o->activity->past && o->activity->sessions && o->activity->vacuum));
 	const struct engine_backup_ops *b = o->backup;
-	CHECK(!b || (b->snapshot && b->restore && b->window && b->checkpoints && b->position && b->stream && b->copy &&
-	             b->export && b->prove && b->record && b->forget && b->sweep && b->archive && b->usage));
+	CHECK(!b || (b->snapshot && b->restore && b->restore_piece && b->window && b->checkpoints && b->position &&
+	             b->stream && b->copy && b->export && b->prove && b->record && b->forget && b->sweep &&
+	             b->archive && b->usage));
 	CHECK(!o->control || (o->control->seconds && o->control->fail && o->control->patch && o->control->standard));
 }
 
@@ -215,6 +216,11 @@ static void test_backups(struct arena *a)
 	CHECK(b->restore(e, &source, &point, &want, &access, NULL, &p, a, &why) == -ENOENT);
 	point.time_ms = first.at_ms;
 	CHECK(b->restore(e, &source, &point, &want, &access, NULL, &p, a, &why) == 0);
+	struct engine_piece piece = {.id = "j", .database = "shop", .as = "shop_restored_1", .suffix = "_restored_1"};
+	CHECK(b->restore_piece(e, &source, &point, &piece, &want, &access, &cancel, &p, a, &why) == -ECANCELED);
+	CHECK(b->restore_piece(e, &source, &point, &piece, &want, &access, NULL, &p, a, &why) == 0);
+	point.time_ms = first.at_ms - 1;
+	CHECK(b->restore_piece(e, &source, &point, &piece, &want, &access, NULL, &p, a, &why) == -ENOENT);
 
 	const char *kept = ID "/s2";
 	struct repo_keep keep = {.snapshots = &kept, .snapshot_count = 1};

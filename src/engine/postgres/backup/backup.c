@@ -8,6 +8,7 @@
 #include "engine/postgres/archive/archive_run.h"
 #include "engine/postgres/backup/drill.h"
 #include "engine/postgres/backup/export.h"
+#include "engine/postgres/backup/piece.h"
 #include "engine/postgres/backup/restore.h"
 #include "engine/postgres/backup/snapshot.h"
 #include "engine/postgres/host/images.h"
@@ -159,6 +160,7 @@ static int backup_usage(struct engine *e, const char *region, const char *group_
 const struct engine_backup_ops pg_backup = {
         .snapshot = pg_backup_snapshot,
         .restore = pg_backup_restore,
+        .restore_piece = pg_backup_restore_piece,
         .window = pg_backup_window,
         .checkpoints = pg_backup_checkpoints,
         .position = pg_backup_position,

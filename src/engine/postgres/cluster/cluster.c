@@ -23,6 +23,7 @@
 #include "engine/postgres/cluster/make.h"
 #include "engine/postgres/cluster/missing.h"
 #include "engine/postgres/cluster/node.h"
+#include "engine/postgres/cluster/pieces.h"
 #include "engine/postgres/cluster/pool.h"
 #include "engine/postgres/cluster/renew.h"
 #include "engine/postgres/cluster/restoring.h"
@@ -585,8 +586,10 @@ int pg_cluster_converge(struct pg_cluster *c, const struct engine_cluster *want,
 	int r = pg_cluster_recall(c, access, ret_why);
 	if (r == 0)
 		r = c->gone || c->destroying ? -ENOENT : converge_run(c, want, access, progress, ret_why);
-	if (r >= 0)
+	if (r >= 0) {
 		pg_restore_tidy(c);
+		pg_pieces_tidy(c);
+	}
 	bool flush = r >= 0 && (!want->adopt || pg_cluster_unflushed(c));
 	pthread_mutex_unlock(&c->work);
 	if (r < 0 && !*ret_why)

@@ -115,7 +115,8 @@ static void own_rules(struct buf *b)
 {
 	buf_printf(b, "local all %s peer map=engine\nlocal replication %s peer map=engine\n", PG_SUPER, PG_SUPER);
 	buf_printf(b, "local postgres \"%s\" peer map=engine\n", PG_SHARD);
-	buf_printf(b, "host all %s,\"%s\" all reject\n", PG_SUPER, PG_SHARD);
+	buf_printf(b, "local all \"%s\" peer map=engine\n", PG_RESTORE);
+	buf_printf(b, "host all %s,\"%s\",\"%s\" all reject\n", PG_SUPER, PG_SHARD, PG_RESTORE);
 }
 
 void pg_hba_make(struct buf *b, const struct engine_access *access)
@@ -148,19 +149,18 @@ void pg_hba_make(struct buf *b, const struct engine_access *access)
 
 void pg_ident_make(struct buf *b, const struct pg_user *u, const struct engine_access *access)
 {
+	static const char *const roles[] = {PG_SUPER, PG_SHARD, PG_RESTORE};
 	uid_t ids[2] = {geteuid(), u->uid};
 	buf_z(b, "# Written by Steward; changes are lost.\n");
 	for (int i = 0; i < 2; i++) {
 		char space[1024];
 		struct passwd pw, *found = NULL;
-		if ((i == 0 || ids[1] != ids[0]) && getpwuid_r(ids[i], &pw, space, sizeof space, &found) == 0 &&
-		    found) {
+		bool known = (i == 0 || ids[1] != ids[0]) &&
+		             getpwuid_r(ids[i], &pw, space, sizeof space, &found) == 0 && found;
+		for (size_t k = 0; known && k < sizeof roles / sizeof *roles; k++) {
 			buf_z(b, "engine ");
 			word_add(b, found->pw_name);
-			buf_printf(b, " %s\n", PG_SUPER);
-			buf_z(b, "engine ");
-			word_add(b, found->pw_name);
-			buf_printf(b, " \"%s\"\n", PG_SHARD);
+			buf_printf(b, " \"%s\"\n", roles[k]);
 		}
 	}
 	for (size_t i = 0; access && i < access->user_count; i++)

@@ -112,13 +112,15 @@ static int pidfd_of(pid_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Keeps the last bytes of what the program says. */
-static bool output_read(int fd, char *text, size_t size, size_t *used)
+/* Keeps the last bytes of what the program says, or the first. */
+static bool output_read(int fd, bool first, char *text, size_t size, size_t *used)
 {
 	char chunk[512];
 	ssize_t n = read(fd, chunk, sizeof chunk);
 	if (n <= 0)
 		return false;
+	if (first && (size_t)n > size - 1 - *used)
+		n = (ssize_t)(size - 1 - *used);
 	if (*used + (size_t)n >= size) {
 		size_t drop = *used + (size_t)n - size + 1;
 		drop = drop > *used ? *used : drop;
@@ -159,7 +161,7 @@ int pg_process_run_until(const struct pg_user *u, const char *const *argv, int t
 		stopped = stop && stop->asked(stop->ctx);
 		late = found == 0 && pg_mono_ms() >= end;
 		if (found != 0 && !stopped)
-			open = output_read(out[0], text, sizeof text, &used);
+			open = output_read(out[0], stop && stop->quiet, text, sizeof text, &used);
 	}
 	if (late || stopped)
 		kill(pid, SIGKILL);
@@ -179,7 +181,7 @@ int pg_process_run_until(const struct pg_user *u, const char *const *argv, int t
 			text[i] = ' ';
 	const char *name = strrchr(argv[0], '/');
 	pg_why_set(NULL, "%s: %s", name ? name + 1 : argv[0], late ? "took too long" : text);
-	if (used || late)
+	if ((used || late) && !(stop && stop->quiet))
 		log_warn("engine: %s", pg_why_last());
 	return late ? -ETIMEDOUT : strstr(text, "No space left") ? -ENOSPC : -EIO;
 }

@@ -10,6 +10,8 @@ struct pg_stop {
 	void *ctx;
 	/* Whether more log is on its way to its pg_wal, of which it has replayed that much; NULL: none is. */
 	bool (*comes)(void *ctx, uint64_t replayed);
+	/* What it says can have users' data in it: it is told, from its beginning, and not logged. */
+	bool quiet;
 };
 
 /* A helper program, waited for; the end of what it said in *pg_why_last(). */

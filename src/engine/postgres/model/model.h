@@ -35,9 +35,13 @@ struct pg_index_task; /* sql/index_run.c */
 
 #define PG_SUPER "steward_engine" /* superuser; only over the unix socket, only from the service and the nodes */
 #define PG_SHARD "steward:shard"  /* owns what lies on the shards; only for routers, over the unix socket */
+#define PG_RESTORE \
+	"steward:restore" /* writes what is brought back of a snapshot by itself, with no right beyond that */
+#define PG_STAGING "steward_restoring" /* where a table is until it is whole */
 /* In pg_stat_activity: a session by the socket that is not the service's own, but a person's (observe/ask.c). */
-#define PG_SQL_OF_PEOPLE \
-	"backend_type = 'client backend' and client_addr is null and usename not in ('" PG_SUPER "', '" PG_SHARD "')"
+#define PG_SQL_OF_PEOPLE                                                                                         \
+	"backend_type = 'client backend' and client_addr is null and usename not in ('" PG_SUPER "', '" PG_SHARD \
+	"', '" PG_RESTORE "')"
 #define PG_EXPORT "steward:export" /* reads all, and no more; in throwaway servers alone */
 #define PG_PORT 27017
 #define PG_PATH 1024
@@ -122,6 +126,7 @@ struct pg_cluster {
 	bool copying; /* nodes are made without the lock: none may come or go until it ends */
 	pthread_cond_t copied;
 	bool caring;
+	unsigned pieces; /* databases and tables that are being brought back by themselves; under lock */
 	char id[25], group_id[25], name[65], label[8], project_hash[8];
 	const struct pg_user *_Atomic user; /* whom its nodes run as; changes only while none of them runs */
 	bool giving;                        /* its files are on their way to that user; durable */

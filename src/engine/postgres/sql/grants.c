@@ -179,7 +179,8 @@ static int databases_read(struct plan *p, PGconn *conn)
 	int r = pg_sql_rows(
 	        conn, TIMEOUT_MS,
 	        "select datname from pg_database where datallowconn and datname not in ('template0', 'template1') and "
-	        "octet_length(datname) <= 52 order by pg_get_userbyid(datdba) <> '" PG_SUPER "', 1",
+	        "octet_length(datname) <= 52 and pg_get_userbyid(datdba) <> '" PG_RESTORE
+	        "' order by pg_get_userbyid(datdba) <> '" PG_SUPER "', 1",
 	        &rows);
 	if (r < 0)
 		return r;

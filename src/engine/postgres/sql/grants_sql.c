@@ -203,15 +203,10 @@ const char pg_grants_sql_sessions[] = "select count(pg_terminate_backend(pid)) f
                                       "(select rolname from pg_roles where "
                                       "not rolcanlogin and rolname <> '" PG_SUPER "')";
 
-#define VERSION "5"
+#define VERSION "6"
 const char pg_grants_sql_version[] = VERSION;
 
 #define IS_OURS "pg_get_userbyid(nspowner) = '" PG_SUPER "'"
-
-/* Who owns the tables of the database: those who write it, or those who write any where it has no groups yet. */
-#define OWNERS                                                                         \
-	"case when exists (select from pg_roles where rolname = 'steward:o:' || db)\n" \
-	"  then 'steward:o:' || db else 'steward:any:w' end"
 
 /* clang-format off */
 /* Rights that a group shall not have: GRANT INSERT ... TO "steward:r:shop" let all readers write until somebody lost a
@@ -223,7 +218,7 @@ const char pg_grants_sql_version[] = VERSION;
 	"  as $fn$\n" \
 	"declare x record; db constant text := current_database();\n" \
 	"begin\n" \
-	"  if current_user in ('" PG_SUPER "', '" PG_SHARD "') or not exists (select from pg_event_trigger_ddl_commands() where\n" \
+	"  if current_user in " SERVICES " or not exists (select from pg_event_trigger_ddl_commands() where\n" \
 	"    command_tag in ('GRANT', 'ALTER DEFAULT PRIVILEGES')) then return; end if;\n" \
 	"  for x in with acls as (" ACLS("age(a.xmin) <= 0") ")\n" \
 	"    select rolname from acls, aclexplode(acl) k join pg_roles r on r.oid = k.grantee where " IS_GROUP " and grantee <> own\n" \
@@ -496,7 +491,7 @@ const char *const pg_grants_sql_install[] = {
         "    if x.classid = 'pg_class'::regclass and exists (select from pg_class where oid = x.objid and "
         "relpersistence <> "
         "'t' and\n"
-        "      relkind in ('r', 'p', 'v', 'm', 'f') and pg_get_userbyid(relowner) <> '" PG_SHARD "' and not "
+        "      relkind in ('r', 'p', 'v', 'm', 'f') and pg_get_userbyid(relowner) not in " SERVICES " and not "
         "pg_has_role(relowner,\n"
         "      o, 'member') and (relkind not in ('r', 'p') or not steward.is_plain(oid, o)))\n"
         "    then\n"
@@ -520,7 +515,7 @@ const char *const pg_grants_sql_install[] = {
         "  as $fn$\n"
         "declare x record; db constant text := current_database(); o constant name := " OWNERS ";\n"
         "begin\n"
-        "  if current_user in ('" PG_SUPER "', '" PG_SHARD "') then return; end if;\n"
+        "  if current_user in " SERVICES " then return; end if;\n"
         /* A definer's function ends with its owner's rights, and groups have no end. pg_database_owner is one, too. */
         "  for x in select from pg_event_trigger_ddl_commands() e join pg_proc p on e.classid = 'pg_proc'::regclass "
         "and "

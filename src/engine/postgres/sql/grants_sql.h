@@ -7,7 +7,15 @@
 /* Users cannot make roles, so that every other name is a user's. IS_GROUP is true of the service's groups and of
  * PostgreSQL's own roles, whose members the service chooses as well. */
 #define IS_USER "rolname !~ '^(pg_|steward:)' and rolname <> '" PG_SUPER "'"
-#define IS_GROUP "rolname ~ '^(pg_|steward:)' and rolname <> '" PG_SHARD "'"
+#define IS_GROUP "rolname ~ '^(pg_|steward:)' and rolname not in ('" PG_SHARD "', '" PG_RESTORE "')"
+
+/* Whom the service is itself: nobody else becomes one of them. */
+#define SERVICES "('" PG_SUPER "', '" PG_SHARD "', '" PG_RESTORE "')"
+
+/* Who owns the tables of the database: those who write it, or those who write any where it has no groups yet. */
+#define OWNERS                                                                         \
+	"case when exists (select from pg_roles where rolname = 'steward:o:' || db)\n" \
+	"  then 'steward:o:' || db else 'steward:any:w' end"
 
 /* A mark of who has lost a role: what writers have granted it by hand, itself among them, is yet to be taken back.
  * A group has it too, which was given a user's role by hand: its members' sessions may have become that user.

@@ -27,7 +27,7 @@ const char pg_grants_sql_owners[] =
 	FAULTS_CLEAR
 	"for x in select distinct r.oid, rolname from pg_shdepend k join pg_roles r on r.oid = k.refobjid join pg_database d on\n"
 	"  d.oid = k.dbid and datname = db where k.refclassid = 'pg_authid'::regclass and deptype = 'o' and rolname ~ '^steward:'\n"
-	"  and rolname not in (o, l, '" PG_SHARD "')\n"
+	"  and rolname not in (o, l, '" PG_SHARD "', '" PG_RESTORE "')\n"
 	"loop\n"
 	/* What a new owner had been granted becomes part of its being the owner, and goes on with that. */
 	ATTEMPT("    spaces := array(select oid from pg_namespace where nspowner = x.oid);\n"
@@ -146,23 +146,23 @@ const char pg_grants_sql_databases[] =
 	"declare db name; u name; level text; x record; giver text; faults text := '';\n"
 	"begin\n"
 	FAULTS_BEGIN
-	"for db, u in select datname, rolname from pg_database d join pg_roles r on r.oid = datdba where rolname <> '" PG_SUPER "'\n"
-	"  and (not rolcreatedb or not (" IS_USER "))\n"
+	"for db, u in select datname, rolname from pg_database d join pg_roles r on r.oid = datdba where rolname not in\n"
+	"('" PG_SUPER "','" PG_RESTORE "') and (not rolcreatedb or not (" IS_USER "))\n"
 	"loop\n"
 	/* One that changes its database and does not commit. */
 	"  perform pg_terminate_backend(pid) from pg_stat_activity where usename = u and backend_xid is not null;\n"
 	/* What a group had been granted has become part of its being the owner. */
-	ATTEMPT("    execute format('alter database %I owner to " PG_SUPER "', db);\n"
-		"    select " LEVEL("db") " into level from (select u rolname) t;\n"
-		"    if level in ('r', 'w', 'a') then\n"
-		"      execute format('grant connect, temporary%s on database %I to %I', case level when 'r' then '' else ', create'\n"
-		"        end, db, u);\n"
-		"    end if;\n")
+	ATTEMPT("execute format('alter database %I owner to " PG_SUPER "', db);\n"
+		"select " LEVEL("db") " into level from (select u rolname) t;\n"
+		"if level in ('r', 'w', 'a') then\n"
+		"execute format('grant connect, temporary%s on database %I to %I', case level when 'r' then '' else ', create'\n"
+		"end, db, u);\n"
+		"end if;\n")
 	"end loop;\n"
 	/* Of a name that leaves no room for groups: those who write any database share it. */
 	"for db in select datname from pg_database where octet_length(datname) > 52 and datallowconn loop\n"
-	ATTEMPT("    execute format('revoke all on database %I from public', db);\n"
-		"    for u in select distinct r.rolname from pg_database d, aclexplode(d.datacl) k join pg_roles r on r.oid =\n"
+	ATTEMPT("execute format('revoke all on database %I from public', db);\n"
+		"for u in select distinct r.rolname from pg_database d, aclexplode(d.datacl) k join pg_roles r on r.oid =\n"
 		"      k.grantee where d.datname = db and d.datdba <> r.oid and r.rolname <> 'steward:any:w'\n"
 		"    loop execute format('revoke all on database %I from %I cascade', db, u); end loop;\n"
 		"    execute format('grant connect, temporary, create on database %I to \"steward:any:w\"', db);\n")
