@@ -74,7 +74,7 @@ int profile_read(struct arena *a, const char *path, struct profile *ret_profile)
 	return r;
 }
 
-static const char *text_of(struct arena *a, const json_t *object, const char *field)
+static const char *field_z(struct arena *a, const json_t *object, const char *field)
 {
 	const char *text = json_string_value(json_object_get(object, field));
 	return text ? arena_z(a, str_of(text)) : NULL;
@@ -93,16 +93,16 @@ static int bootstrap_load(struct arena *a, const char *dir, const char *path, st
 		return option_refuse("%s: is not what the first start writes; give --profile NAME instead", path);
 	}
 	const json_t *account = json_object_get(root, "serviceAccount"), *key = json_object_get(root, "apiKey");
-	p->base_url = text_of(a, root, "baseUrl");
-	p->ca_file = text_of(a, root, "caFile");
+	p->base_url = field_z(a, root, "baseUrl");
+	p->ca_file = field_z(a, root, "caFile");
 	if (p->ca_file && p->ca_file[0] != '/')
 		p->ca_file = arena_printf(a, "%s/%s", dir, p->ca_file).p;
-	p->client_id = text_of(a, account, "clientId");
-	p->client_secret = text_of(a, account, "clientSecret");
-	p->public_key = text_of(a, key, "publicKey");
-	p->private_key = text_of(a, key, "privateKey");
-	p->project = text_of(a, root, "groupId");
-	p->organization = text_of(a, root, "orgId");
+	p->client_id = field_z(a, account, "clientId");
+	p->client_secret = field_z(a, account, "clientSecret");
+	p->public_key = field_z(a, key, "publicKey");
+	p->private_key = field_z(a, key, "privateKey");
+	p->project = field_z(a, root, "groupId");
+	p->organization = field_z(a, root, "orgId");
 	json_decref(root);
 	return 0;
 }

@@ -19,7 +19,7 @@ static struct str number(struct arena *a, unsigned value)
 	return str_from_u64(value, arena_alloc(a, U64_TEXT));
 }
 
-static int refuse(struct call *c)
+static int limit_refuse(struct call *c)
 {
 	const struct limit_answer *l = &c->limit;
 	struct str path = c->request->path;
@@ -64,5 +64,5 @@ int gate_bucket(struct call *c)
 	c->limited = true;
 	call_header(c, STR("ratelimit-limit"), number(c->arena, c->limit.capacity));
 	call_header(c, STR("ratelimit-remaining"), number(c->arena, c->limit.remaining));
-	return c->limit.granted ? 0 : refuse(c);
+	return c->limit.granted ? 0 : limit_refuse(c);
 }

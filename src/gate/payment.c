@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-static int refuse(struct call *c, const struct doc *lock)
+static int unpaid_refuse(struct call *c, const struct doc *lock)
 {
 	const json_t *body = doc_json(c->arena, lock->body);
 	struct str reason = json_field(body, "reason"), invoice = json_field(body, "invoiceId"),
@@ -29,7 +29,7 @@ int payment_check(struct call *c, struct str org_id)
 	int r = tx_get(c->tx, c->arena, ORG_LOCK_KIND, org_id, &lock);
 	if (r < 0)
 		return r == -ENOENT ? 0 : call_fail_store(c, r, c->op->id);
-	return refuse(c, &lock);
+	return unpaid_refuse(c, &lock);
 }
 
 static int caller_pays(struct call *c)

@@ -165,7 +165,7 @@ int accept_choose(const struct accept *a, const struct op *op, const struct op_v
 }
 
 /* Says what is wrong with the first item, and what would be right. */
-static int refuse(struct call *c, const struct accept *a)
+static int version_refuse(struct call *c, const struct accept *a)
 {
 	const struct op *op = c->op;
 	const struct accept_item *first = &a->items[0];
@@ -240,7 +240,7 @@ int gate_version(struct call *c)
 		c->produces = form_choose(c->op->produces);
 	} else if (accept_choose(&a, c->op, &c->version, &c->produces) < 0) {
 		if (!is_old)
-			return refuse(c, &a);
+			return version_refuse(c, &a);
 		c->produces = form_choose(c->op->produces);
 	}
 	if (is_old)

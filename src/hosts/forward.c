@@ -113,7 +113,7 @@ static bool is_away(const char *id)
 	return away;
 }
 
-static int refuse(struct call *c, const char *name)
+static int host_refuse(struct call *c, const char *name)
 {
 	call_header(c, STR("retry-after"), STR("2"));
 	call_fail(c, 503, "HOST_UNAVAILABLE",
@@ -133,7 +133,7 @@ static int place_find(struct call *c, struct str host, struct host_place *ret_pl
 	int r = host_look_up(c->tx, host, ret_place);
 	if (r == 0 && !is_away(ret_place->id))
 		return 0;
-	return refuse(c, r == -ENOENT ? arena_z(c->arena, host) : ret_place->name);
+	return host_refuse(c, r == -ENOENT ? arena_z(c->arena, host) : ret_place->name);
 }
 
 /* --- the mailbox */
@@ -341,7 +341,7 @@ static void finish_call(struct forward *f, bool good)
 		c->relayed = false;
 		c->out.n = 0;
 		f->request->response.header_count = 0;
-		refuse(c, f->place.name);
+		host_refuse(c, f->place.name);
 	}
 	forward_free(f);
 	call_send(c);
@@ -743,7 +743,7 @@ static void question_unanswered(struct call *c, struct host_question *q)
 	int r = host_where(q->host, &place);
 	q->away = arena_z(c->arena, r == -ENOENT ? q->host : str_of(place.name));
 	if (!q->may_fail)
-		refuse(c, q->away);
+		host_refuse(c, q->away);
 }
 
 /* One that is known to be away is not asked, where that is no problem. */

@@ -381,7 +381,7 @@ static void return_to_list(void)
 		log_info("hosts: this host was not in the store's list any more, and is again");
 }
 
-static void look(void)
+static void registry_look(void)
 {
 	struct host *list;
 	size_t count;
@@ -415,7 +415,7 @@ static void *watch_main(void *arg)
 		bool stopping = self.stopping;
 		pthread_mutex_unlock(&self.lock);
 		if (!stopping)
-			look();
+			registry_look();
 		pthread_mutex_lock(&self.lock);
 	}
 	pthread_mutex_unlock(&self.lock);
@@ -434,7 +434,7 @@ int hosts_watch(struct http_server *http)
 	pthread_cond_init(&self.stop, &monotonic);
 	pthread_condattr_destroy(&monotonic);
 	self.stopping = false;
-	look();
+	registry_look();
 	int r = -pthread_create(&self.thread, NULL, watch_main, NULL);
 	self.watches = r == 0;
 	return r;

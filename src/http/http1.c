@@ -300,7 +300,7 @@ void h1_pump(struct conn *c)
 		;
 }
 
-static void refuse(struct conn *c, int status, const char *code, const char *detail)
+static void request_refuse(struct conn *c, int status, const char *code, const char *detail)
 {
 	if (!c->ex)
 		c->ex = exchange_new(c);
@@ -316,7 +316,7 @@ static void refuse_busy(struct conn *c)
 
 static void malformed(struct conn *c, const char *detail)
 {
-	refuse(c, 400, "MALFORMED_REQUEST", detail);
+	request_refuse(c, 400, "MALFORMED_REQUEST", detail);
 }
 
 /* "https://host/path" is a path with its own authority, which overrides Host. */
@@ -360,7 +360,7 @@ static void body_begin(struct conn *c, struct exchange *ex, const struct prescan
 		return;
 	ex->body_limit = app->body_limit ? app->body_limit(app->ctx, &ex->r) : 1 << 20;
 	if (scan->content_length > ex->body_limit) {
-		refuse(c, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
+		request_refuse(c, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
 		return;
 	}
 	ex->expects = scan->expect_continue && c->cur.n == 0;
@@ -401,7 +401,7 @@ static void request_begin(struct conn *c, size_t n)
 	prescan((struct str){block, n}, c->env->limits.header_count_max, &scan);
 	if (scan.status) {
 		describe_refused(ex, &scan);
-		refuse(c, scan.status, scan.code, scan.detail);
+		request_refuse(c, scan.status, scan.code, scan.detail);
 		return;
 	}
 	r->method = scan.method;
@@ -443,9 +443,9 @@ static bool header_step(struct conn *c)
 	if (end < 0) {
 		malformed(c, "header block: lines must end with CR LF.");
 	} else if (seen > TARGET_MAX + 64 && !memchr(c->cur.p, '\n', TARGET_MAX + 64)) {
-		refuse(c, 414, "URI_TOO_LONG", "request target: must be at most 8192 bytes.");
+		request_refuse(c, 414, "URI_TOO_LONG", "request target: must be at most 8192 bytes.");
 	} else if (seen > max) {
-		refuse(c, 431, "HEADER_TOO_LARGE", "header block: is too large.");
+		request_refuse(c, 431, "HEADER_TOO_LARGE", "header block: is too large.");
 	} else if (end == 0 && seen > HEADER_LEAST && !conn_admits(c, seen)) {
 		c->ex = exchange_new(c);
 		refuse_busy(c);
@@ -480,7 +480,7 @@ static bool body_step_chunked(struct conn *c, struct exchange *ex)
 	exchange_holds(ex, ex->body.cap - cap + ex->chunked.trailer.cap - trailer);
 	conn_account(c);
 	if (r == -EFBIG) {
-		refuse(c, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
+		request_refuse(c, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
 	} else if (r < 0) {
 		malformed(c, "body: is not well-formed chunks.");
 	} else if (r == 1) {
@@ -566,9 +566,9 @@ void h1_tick(struct conn *c)
 	if (c->state == H1_DISCARD || (c->state == H1_HEADER && c->idle))
 		h1_close(c);
 	else if (c->state == H1_HEADER)
-		refuse(c, 408, "REQUEST_TIMEOUT", "header block: did not arrive in time.");
+		request_refuse(c, 408, "REQUEST_TIMEOUT", "header block: did not arrive in time.");
 	else
-		refuse(c, 408, "REQUEST_TIMEOUT", "body: did not arrive in time.");
+		request_refuse(c, 408, "REQUEST_TIMEOUT", "body: did not arrive in time.");
 }
 
 void h1_drain(struct conn *c)
@@ -579,5 +579,5 @@ void h1_drain(struct conn *c)
 
 void h1_refuse_plain(struct conn *c)
 {
-	refuse(c, 400, "HTTPS_ONLY", "HTTPS only: this port speaks TLS, use https:// in the address.");
+	request_refuse(c, 400, "HTTPS_ONLY", "HTTPS only: this port speaks TLS, use https:// in the address.");
 }

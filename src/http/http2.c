@@ -148,7 +148,7 @@ static int on_invalid_header(nghttp2_session *session, const nghttp2_frame *fram
 	return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 }
 
-static void refuse(struct exchange *ex, int status, const char *code, const char *detail)
+static void stream_refuse(struct exchange *ex, int status, const char *code, const char *detail)
 {
 	exchange_refuse(ex, status, code, detail);
 	h2_answer(ex);
@@ -169,17 +169,17 @@ static bool request_check(struct exchange *ex)
 	if (ex->no_room)
 		refuse_busy(ex);
 	else if (ex->header_bytes > limits->header_max)
-		refuse(ex, 431, "HEADER_TOO_LARGE", "header block: is too large.");
+		stream_refuse(ex, 431, "HEADER_TOO_LARGE", "header block: is too large.");
 	else if (r->target.n > TARGET_MAX)
-		refuse(ex, 414, "URI_TOO_LONG", "request target: must be at most 8192 bytes.");
+		stream_refuse(ex, 414, "URI_TOO_LONG", "request target: must be at most 8192 bytes.");
 	else if (!prescan_method_known(r->method))
-		refuse(ex, 501, "METHOD_NOT_IMPLEMENTED", "method: is not known here.");
+		stream_refuse(ex, 501, "METHOD_NOT_IMPLEMENTED", "method: is not known here.");
 	else if (!prescan_target_ok(r->target))
-		refuse(ex, 400, "MALFORMED_REQUEST", "request target: must be a path that starts with '/'.");
+		stream_refuse(ex, 400, "MALFORMED_REQUEST", "request target: must be a path that starts with '/'.");
 	else if (request_header_count(r, "host") > 1 || (r->authority.n && host.n && !str_ieq(host, r->authority)))
-		refuse(ex, 400, "MALFORMED_REQUEST", "Host: must occur once and be the same as :authority.");
+		stream_refuse(ex, 400, "MALFORMED_REQUEST", "Host: must occur once and be the same as :authority.");
 	else if (!prescan_authority_ok(r->authority.n ? r->authority : host))
-		refuse(ex, 400, "MALFORMED_REQUEST", "Host: must be a host name with an optional port.");
+		stream_refuse(ex, 400, "MALFORMED_REQUEST", "Host: must be a host name with an optional port.");
 	if (ex->finished)
 		return false;
 	if (!r->authority.n)
@@ -223,7 +223,7 @@ static void body_begin(struct conn *c, struct exchange *ex)
 	uint64_t announced;
 	struct str length = request_header(r, "content-length");
 	if (length.n && str_to_u64(length, INT64_MAX, &announced) && announced > ex->body_limit) {
-		refuse(ex, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
+		stream_refuse(ex, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
 		return;
 	}
 	ex->expects = str_ieq(request_header(r, "expect"), STR("100-continue"));
@@ -258,7 +258,7 @@ static void request_complete(struct exchange *ex)
 void h2_body_take(struct exchange *ex)
 {
 	if (ex->too_large) {
-		refuse(ex, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
+		stream_refuse(ex, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
 		return;
 	}
 	if (ex->no_room) {
@@ -338,11 +338,11 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
 	}
 	window_return(c, ex, n);
 	if (n > ex->body_limit - ex->body.n) {
-		refuse(ex, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
+		stream_refuse(ex, 413, "BODY_TOO_LARGE", "body: is larger than this operation takes.");
 		return 0;
 	}
 	if (c->body_bytes + n > BODIES_MAX && c->body_bytes > ex->body.n) {
-		refuse(ex, 503, "TOO_MANY_BODIES", "body: too many are being sent at once on this connection.");
+		stream_refuse(ex, 503, "TOO_MANY_BODIES", "body: too many are being sent at once on this connection.");
 		return 0;
 	}
 	if (!exchange_body_add(ex, data, n)) {
@@ -672,7 +672,7 @@ static void exchange_tick(struct conn *c, struct exchange *ex)
 	ENV_COUNT(c->env, timeouts, 1);
 	ex->deadline_us = INT64_MAX;
 	if (!ex->dispatched && !ex->answered)
-		refuse(ex, 408, "REQUEST_TIMEOUT", "body: did not arrive in time.");
+		stream_refuse(ex, 408, "REQUEST_TIMEOUT", "body: did not arrive in time.");
 	else if (ex->answered)
 		nghttp2_submit_rst_stream(c->h2->session, NGHTTP2_FLAG_NONE, ex->stream_id, NGHTTP2_CANCEL);
 }

@@ -85,7 +85,7 @@ bool prescan_target_ok(struct str t)
 	return (t.n > 0 && t.p[0] == '/' && all_of(t, TARGET)) || str_is(t, "*");
 }
 
-static void refuse(struct prescan *s, int status, const char *code, const char *detail)
+static void head_refuse(struct prescan *s, int status, const char *code, const char *detail)
 {
 	s->status = status;
 	s->code = code;
@@ -94,7 +94,7 @@ static void refuse(struct prescan *s, int status, const char *code, const char *
 
 static void malformed(struct prescan *s, const char *detail)
 {
-	refuse(s, 400, "MALFORMED_REQUEST", detail);
+	head_refuse(s, 400, "MALFORMED_REQUEST", detail);
 }
 
 static void scan_version(struct prescan *s, struct str v)
@@ -104,7 +104,8 @@ static void scan_version(struct prescan *s, struct str v)
 	if (!shaped)
 		malformed(s, "request line: must be METHOD SP TARGET SP HTTP/1.1.");
 	else if (v.p[5] != '1' || v.p[7] > '1')
-		refuse(s, 505, "HTTP_VERSION_NOT_SUPPORTED", "HTTP version: must be 1.1 or 1.0 here, or 2 by ALPN.");
+		head_refuse(s, 505, "HTTP_VERSION_NOT_SUPPORTED",
+		            "HTTP version: must be 1.1 or 1.0 here, or 2 by ALPN.");
 	else
 		s->version = v.p[7] == '1' ? 11 : 10;
 }
@@ -113,11 +114,11 @@ static void scan_target(struct prescan *s)
 {
 	struct str t = s->target;
 	if (t.n > TARGET_MAX)
-		refuse(s, 414, "URI_TOO_LONG", "request target: must be at most 8192 bytes.");
+		head_refuse(s, 414, "URI_TOO_LONG", "request target: must be at most 8192 bytes.");
 	else if (!all_of(t, TARGET))
 		malformed(s, "request target: must be printable ASCII without '#'.");
 	else if (!prescan_method_known(s->method))
-		refuse(s, 501, "METHOD_NOT_IMPLEMENTED", "method: is not known here.");
+		head_refuse(s, 501, "METHOD_NOT_IMPLEMENTED", "method: is not known here.");
 	else if (t.n == 0 || (t.p[0] != '/' && !(t.n > 8 && !strncasecmp(t.p, "https://", 8)) &&
 	                      !(str_is(t, "*") && str_is(s->method, "OPTIONS"))))
 		malformed(s, "request target: must be a path that starts with '/'.");
@@ -180,7 +181,7 @@ static void scan_meaning(struct prescan *s, struct str name, struct str v, bool 
 		if (!str_ieq(name, STR("expect")))
 			return;
 		if (!str_ieq(v, STR("100-continue")))
-			refuse(s, 417, "EXPECTATION_FAILED", "Expect: must be 100-continue.");
+			head_refuse(s, 417, "EXPECTATION_FAILED", "Expect: must be 100-continue.");
 		s->expect_continue = true;
 		return;
 	case 10:
@@ -273,7 +274,7 @@ void prescan(struct str block, unsigned header_count_max, struct prescan *ret)
 		if (fault)
 			malformed(&s, fault);
 		else if (++s.header_count > header_count_max)
-			refuse(&s, 431, "HEADER_TOO_LARGE", "header block: has too many fields.");
+			head_refuse(&s, 431, "HEADER_TOO_LARGE", "header block: has too many fields.");
 		else
 			scan_meaning(&s, name, value, &closes, &keeps);
 	}

@@ -291,7 +291,7 @@ static int is_self(struct gifts *g, struct tx *tx, const struct gift *gift, stru
 
 /* Deciding. */
 
-static int refuse(struct call *c, role_mask roles, bool manages)
+static int roles_refuse(struct call *c, role_mask roles, bool manages)
 {
 	const char *name = role_names[__builtin_ctzll(roles)];
 	if (roles & role_owner_mask)
@@ -390,7 +390,7 @@ static int gift_check(struct gifts *g, struct tx *tx, const struct gift *gift)
 	if (result < 0)
 		return result;
 	role_mask refused = gift_refused(held, gift->before, after, self);
-	return refused ? refuse(g->call, refused, held & role_manager_mask) : 0;
+	return refused ? roles_refuse(g->call, refused, held & role_manager_mask) : 0;
 }
 
 static int holder_insert(struct gifts *g, struct tx *tx, struct str credential, const struct holder *h)

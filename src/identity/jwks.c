@@ -317,7 +317,7 @@ static void fetch_start(struct jwks *j, const struct doc *due)
 	*f = (struct fetch){.arena = NULL};
 }
 
-static void look(struct jwks *j, struct str list)
+static void due_look(struct jwks *j, struct str list)
 {
 	struct arena *a = arena_new();
 	struct doc *docs;
@@ -337,8 +337,8 @@ static void *look_run(void *arg)
 	while (!atomic_load(&j->closing)) {
 		struct timespec until;
 		fetches_join(j, false);
-		look(j, STR_NONE);
-		look(j, RETRY);
+		due_look(j, STR_NONE);
+		due_look(j, RETRY);
 		pthread_mutex_lock(&j->lock);
 		int64_t due_us = clock_mono_us() + IDLE_SECONDS * INT64_C(1000000);
 		until = (struct timespec){.tv_sec = due_us / 1000000, .tv_nsec = due_us % 1000000 * 1000};

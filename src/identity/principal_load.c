@@ -68,7 +68,7 @@ static int teams_load(struct tx *tx, struct arena *a, struct principal *p)
 	return r;
 }
 
-static struct str text_of(const json_t *value)
+static struct str string_or_empty(const json_t *value)
 {
 	if (!json_is_string(value))
 		return STR("");
@@ -200,7 +200,7 @@ static int principal_fill(struct tx *tx, struct arena *a, struct principal *p, s
 		return -EIO;
 	}
 	snprintf(p->id, sizeof p->id, "%.*s", STR_ARG(doc.id));
-	struct str name = text_of(json_object_get(body, names[p->kind]));
+	struct str name = string_or_empty(json_object_get(body, names[p->kind]));
 	snprintf(p->name, sizeof p->name, "%.*s", STR_ARG(name));
 	if (p->kind != PRINCIPAL_USER)
 		snprintf(p->org_id, sizeof p->org_id, "%.*s", STR_ARG(doc.parent));

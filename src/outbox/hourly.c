@@ -21,7 +21,7 @@ static struct place table[SETS][WAYS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* The place of the key; or of what is of another hour, or else has the fewest letters, made anew. */
-static struct place *place_of(uint64_t key, int64_t hour)
+static struct place *count_slot(uint64_t key, int64_t hour)
 {
 	struct place *set = table[key % SETS], *least = NULL;
 	for (size_t i = 0; i < WAYS; i++) {
@@ -44,9 +44,9 @@ bool hourly_take(struct arena *a, struct str sender, struct str to, struct str s
 	int64_t hour = clock_now_ms() / HOUR_MS;
 	bool alert = !subject.n;
 	pthread_mutex_lock(&lock);
-	struct place *all = alert ? NULL : place_of(fair_key(whom), hour), *one = NULL;
+	struct place *all = alert ? NULL : count_slot(fair_key(whom), hour), *one = NULL;
 	if (!all || all->count < HOURLY_OF_ALL)
-		one = place_of(of_sender, hour);
+		one = count_slot(of_sender, hour);
 	bool granted = one && one->count < (alert ? HOURLY_OF_ALERTS : HOURLY_OF_SENDER);
 	if (granted)
 		one->count++;

@@ -350,7 +350,7 @@ static bool look_page(struct outbox *o, struct str list, int64_t at)
 	return r == 0 && count == LOOK_AT;
 }
 
-static void look(struct outbox *o, struct str list)
+static void deliveries_look(struct outbox *o, struct str list)
 {
 	for (int64_t at = 0; look_page(o, list, at) && !senders_end(o->senders);)
 		at += LOOK_AT;
@@ -418,10 +418,10 @@ void outbox_stats(struct outbox *o, struct outbox_stats *ret_stats)
 static void due_look(void *ctx, bool news)
 {
 	struct outbox *o = ctx;
-	look(o, STR_NONE);
+	deliveries_look(o, STR_NONE);
 	/* Of receivers that fail there may be thousands, and they wait for seconds at least. */
 	if (news || clock_mono_us() - o->later_us >= LOOK_REMOTE_MS * INT64_C(1000)) {
-		look(o, LATER);
+		deliveries_look(o, LATER);
 		o->later_us = clock_mono_us();
 	}
 	if (clock_mono_us() >= o->count_us)

@@ -38,7 +38,7 @@ static void skip_blank(struct lexer *x)
 	}
 }
 
-static bool refuse(const struct lexer *x, struct policy_fault *ret_fault, struct str text)
+static bool lexer_refuse(const struct lexer *x, struct policy_fault *ret_fault, struct str text)
 {
 	*ret_fault = (struct policy_fault){x->line, x->column, text};
 	return false;
@@ -66,8 +66,8 @@ static bool mark_next(struct lexer *x, struct arena *a, struct token *t, struct 
 		}
 	char c = x->rest.p[0];
 	if (c > ' ' && c < 0x7f)
-		return refuse(x, ret_fault, arena_printf(a, "the character '%c' has no meaning here", c));
-	return refuse(x, ret_fault, STR("this character has no meaning outside of strings and comments"));
+		return lexer_refuse(x, ret_fault, arena_printf(a, "the character '%c' has no meaning here", c));
+	return lexer_refuse(x, ret_fault, STR("this character has no meaning outside of strings and comments"));
 }
 
 bool lexer_next(struct lexer *x, struct arena *a, struct token *ret_token, struct policy_fault *ret_fault)
@@ -88,7 +88,7 @@ bool lexer_next(struct lexer *x, struct arena *a, struct token *ret_token, struc
 	} else if (x->rest.n && x->rest.p[0] == '"') {
 		n = string_length(x->rest);
 		if (n == SIZE_MAX)
-			return refuse(x, ret_fault, STR("this string does not end: expected '\"'"));
+			return lexer_refuse(x, ret_fault, STR("this string does not end: expected '\"'"));
 		t.kind = TOKEN_STRING;
 		t.text = (struct str){x->rest.p + 1, n};
 		n += 2;

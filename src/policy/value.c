@@ -1,6 +1,8 @@
 /* Values: equality, addresses, and Cedar's JSON form of them. */
 #include "policy/value.h"
 
+#include "base/json.h"
+
 #include <errno.h>
 
 #define JSON_DEPTH_MAX 32
@@ -130,12 +132,6 @@ bool policy_ip_is_multicast(const struct policy_ip *ip)
 	return ip->address.b[0] == 0xff && ip->bits >= 8;
 }
 
-static struct str text_of(const json_t *object, const char *field)
-{
-	const json_t *value = json_object_get(object, field);
-	return (struct str){json_string_value(value), json_string_length(value)};
-}
-
 static int from_json(struct arena *a, const json_t *json, unsigned depth, struct policy_value *ret_value);
 
 static int set_from_json(struct arena *a, const json_t *json, unsigned depth, struct policy_value *ret_value)
@@ -174,12 +170,13 @@ static int object_from_json(struct arena *a, const json_t *json, unsigned depth,
 	const json_t *entity = json_object_get(json, "__entity"), *extension = json_object_get(json, "__extn");
 	struct policy_value value = {.kind = POLICY_ENTITY};
 	if (entity) {
-		value.uid = (struct policy_uid){text_of(entity, "type"), text_of(entity, "id")};
+		value.uid = (struct policy_uid){json_field(entity, "type"), json_field(entity, "id")};
 		if (!value.uid.type.n || !value.uid.id.p)
 			return -EINVAL;
 	} else if (extension) {
 		value.kind = POLICY_IP;
-		if (!str_is(text_of(extension, "fn"), "ip") || !policy_ip_parse(text_of(extension, "arg"), &value.ip))
+		if (!str_is(json_field(extension, "fn"), "ip") ||
+		    !policy_ip_parse(json_field(extension, "arg"), &value.ip))
 			return -EINVAL;
 	} else {
 		return record_from_json(a, json, depth, ret_value);

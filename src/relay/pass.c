@@ -252,7 +252,7 @@ static int target_connect(const struct relay *r)
 	return fd;
 }
 
-static void refuse(struct relay *r, int fd)
+static void connection_refuse(struct relay *r, int fd)
 {
 	setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 	close(fd);
@@ -332,7 +332,7 @@ static void client_take(struct relay *r, int client, const struct ip *ip)
 		return;
 	if (target >= 0)
 		close(target);
-	refuse(r, client);
+	connection_refuse(r, client);
 }
 
 /* No more descriptors: one is kept to turn people away with, who would wait at the port else, and keep us awake. Where

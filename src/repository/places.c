@@ -189,7 +189,7 @@ static int place_objects(struct repositories *all, struct place *p, struct objec
 	return 0;
 }
 
-static struct place *place_of(const struct repositories *all, const char *region)
+static struct place *place_find(const struct repositories *all, const char *region)
 {
 	struct place *p = all->places;
 	while (p->region && strcmp(p->region, region) != 0)
@@ -199,12 +199,12 @@ static struct place *place_of(const struct repositories *all, const char *region
 
 const void *repositories_store(const struct repositories *all, const char *region)
 {
-	return place_of(all, region);
+	return place_find(all, region);
 }
 
 void repositories_expect(struct repositories *all, const char *region)
 {
-	struct place *p = place_of(all, region);
+	struct place *p = place_find(all, region);
 	pthread_mutex_lock(&all->lock);
 	p->expected = !p->own;
 	pthread_mutex_unlock(&all->lock);
@@ -212,7 +212,7 @@ void repositories_expect(struct repositories *all, const char *region)
 
 static int place_open(struct repositories *all, const char *region, struct objects **ret_objects)
 {
-	return place_objects(all, place_of(all, region), ret_objects);
+	return place_objects(all, place_find(all, region), ret_objects);
 }
 
 void repositories_keys_set(struct repositories *all, const struct repo_service_keys *keys)
@@ -671,7 +671,7 @@ struct each {
 
 static bool place_has(const struct each *e, const char *region)
 {
-	return place_of(e->all, region) == e->place;
+	return place_find(e->all, region) == e->place;
 }
 
 static int each_listed(void *ctx, const struct object_info *info)

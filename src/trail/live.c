@@ -205,7 +205,7 @@ static bool sees(const struct listener *n, const struct entry *e)
 }
 
 /* The newest event up to its cursor that the listener sees: where a client that has seen no event stands. */
-static struct str place_of(struct live *l, const struct listener *n)
+static struct str listener_place(struct live *l, const struct listener *n)
 {
 	for (int64_t seq = n->cursor < l->last ? n->cursor : l->last; seq >= l->first; seq--)
 		if (sees(n, *ring_at(l, seq)))
@@ -343,7 +343,7 @@ static void resync_say(struct live *l, struct listener *n)
 {
 	n->cursor = n->cursor > l->published ? n->cursor : l->published;
 	n->resync = false;
-	struct str place = place_of(l, n);
+	struct str place = listener_place(l, n);
 	buf_printf(&n->own, "id: %.*s\nevent: resync\ndata: {\"reason\":\"EVENTS_MISSED\"}\n\n", STR_ARG(place));
 	l->resyncs++;
 }
@@ -505,7 +505,7 @@ static int place(struct live *l, struct listener *n, const struct live_join *j)
 	bool found = seen && sees(n, seen);
 	n->cursor = found ? seen->about.seq : l->last;
 	if (!j->last_id.n) {
-		struct str place = place_of(l, n);
+		struct str place = listener_place(l, n);
 		buf_printf(&n->own, "id: %.*s\n", STR_ARG(place));
 	}
 	n->resync = j->last_id.n && !found;

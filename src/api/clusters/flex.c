@@ -45,7 +45,7 @@ static json_t *settings_make(const json_t *cluster)
 	return to;
 }
 
-static struct str text_of(struct call *c, json_t *body)
+static struct str body_text(struct call *c, json_t *body)
 {
 	return json_text(c->arena, json_keep(c->arena, body));
 }
@@ -71,7 +71,7 @@ static struct str view_text(struct call *c, const json_t *cluster, json_t *setti
 	json_put(to, "connectionStrings", shown);
 	json_put(to, "backupSettings", json_pack("{s:b}", "enabled", true));
 	json_put(to, "providerSettings", settings);
-	return text_of(c, to);
+	return body_text(c, to);
 }
 
 static struct str flex_text(struct call *c, const struct doc *d)
@@ -184,7 +184,7 @@ static void serverless_write(struct call *c, const json_t *cluster)
 	json_put(to, "connectionStrings", shown);
 	json_put(to, "providerSettings", settings);
 	json_put(to, "serverlessBackupOptions", json_pack("{s:b}", "serverlessContinuousBackupEnabled", false));
-	body_write(c, text_of(c, to), json_field(cluster, "name"));
+	body_write(c, body_text(c, to), json_field(cluster, "name"));
 }
 
 int flex_become(struct call *c, struct cluster *cluster, json_t *patch)

@@ -72,7 +72,7 @@ static void file_send(struct request *r, const struct console_file *f, const cha
 	guard(r);
 }
 
-static void refuse(struct request *r, int status, const char *code, const char *detail)
+static void request_refuse(struct request *r, int status, const char *code, const char *detail)
 {
 	struct problem p = {.status = status, .code = code, .detail = str_of(detail)};
 	guard(r);
@@ -93,17 +93,18 @@ void console_serve(struct service *s, struct request *r)
 	const struct console_file *f;
 	str_cut(rest, '/', &hash, &path);
 	if (!console_file_count) {
-		refuse(r, 404, "CONSOLE_NOT_BUILT",
-		       "This program was built without its web console, because the console's libraries were not "
-		       "there. Run script/npm-packages where there is a network, and build it again. The API is "
-		       "not concerned.");
+		request_refuse(
+		        r, 404, "CONSOLE_NOT_BUILT",
+		        "This program was built without its web console, because the console's libraries were not "
+		        "there. Run script/npm-packages where there is a network, and build it again. The API is "
+		        "not concerned.");
 	} else if (!is_hash(hash)) {
 		file_send(r, file_find(STR(PAGE)), "no-cache");
 	} else if (str_is(hash, console_hash) && (f = file_find(path))) {
 		file_send(r, f, "public, max-age=31536000, immutable");
 	} else {
-		refuse(r, 404, "RESOURCE_NOT_FOUND",
-		       "There is no such file in this version of the console. Load the page again.");
+		request_refuse(r, 404, "RESOURCE_NOT_FOUND",
+		               "There is no such file in this version of the console. Load the page again.");
 	}
 	respond_here(r);
 }

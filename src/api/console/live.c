@@ -193,7 +193,7 @@ static struct str last_id_of(struct call *c)
 	return header.n ? header : call_query(c, LAST_ID);
 }
 
-static int refuse(struct call *c, int error)
+static int stream_refuse(struct call *c, int error)
 {
 	static const struct {
 		int error, status, most;
@@ -250,7 +250,7 @@ static int stream_begin(struct call *c, const struct op *list)
 	r = live_listen(c->service->live, c->request, &join, &ear);
 	if (r < 0) {
 		ear_free(e);
-		return refuse(c, r);
+		return stream_refuse(c, r);
 	}
 	c->status = 200;
 	c->content_type = LIVE_CONTENT_TYPE;

@@ -39,7 +39,7 @@ static void status_judge(const struct service *s, struct row *r)
 }
 
 /* Whether all hosts have answered; a refusal is taken back. */
-static bool look(struct call *c, struct arena *a, struct cluster_sight *list, size_t count)
+static bool sights_look(struct call *c, struct arena *a, struct cluster_sight *list, size_t count)
 {
 	size_t headers = c->extra_header_count;
 	if (clusters_look(c, a, list, count) == 0)
@@ -65,7 +65,7 @@ static void look_by_host(struct call *c, struct arena *a, struct cluster_sight *
 			places[n++] = k;
 		}
 		if (n)
-			(void)look(c, a, part, n);
+			(void)sights_look(c, a, part, n);
 		for (size_t k = 0; k < n; k++) {
 			list[places[k]].status = part[k].status;
 			list[places[k]].host = STR_NONE;
@@ -79,7 +79,7 @@ static void statuses_look(struct looking *l)
 	struct cluster_sight *list = arena_new_array(l->arena, struct cluster_sight, l->page_count + 1);
 	for (size_t i = 0; i < l->page_count; i++)
 		list[i] = (struct cluster_sight){.doc = {.id = l->page[i].id}, .host = str_of(l->page[i].facts.host)};
-	if (!look(c, l->arena, list, l->page_count))
+	if (!sights_look(c, l->arena, list, l->page_count))
 		look_by_host(c, l->arena, list, l->page_count);
 	for (size_t i = 0; i < l->page_count; i++) {
 		l->page[i].status = list[i].status;

@@ -26,7 +26,7 @@ struct shelf {
 	size_t count;
 };
 
-static char *text_of(struct str s)
+static char *str_z(struct str s)
 {
 	char *z = must_malloc(s.n + 1);
 	str_copy(s, z, s.n + 1);
@@ -36,7 +36,7 @@ static char *text_of(struct str s)
 static void *org_read(struct arena *a, const struct doc *d)
 {
 	struct roster_org *o = must_calloc(1, sizeof *o);
-	o->name = text_of(json_field(doc_json(a, d->body), "name"));
+	o->name = str_z(json_field(doc_json(a, d->body), "name"));
 	return o;
 }
 
@@ -50,8 +50,8 @@ static void *lock_read(struct arena *a, const struct doc *d)
 {
 	struct roster_lock *l = must_calloc(1, sizeof *l);
 	const json_t *body = doc_json(a, d->body);
-	l->reason = text_of(json_field(body, "reason"));
-	l->way_out = text_of(json_field(body, "wayOut"));
+	l->reason = str_z(json_field(body, "reason"));
+	l->way_out = str_z(json_field(body, "wayOut"));
 	return l;
 }
 
@@ -109,7 +109,7 @@ static void *cluster_read(struct arena *a, const struct doc *d)
 	to->nodes = (int64_t)json_array_size(json_object_get(c.plan, "nodes"));
 	hardware_read(c.body, to);
 	if (why.n && cluster_is(&c, "REPAIRING"))
-		to->why = text_of((struct str){why.p, why.n < WHY_MAX ? why.n : WHY_MAX});
+		to->why = str_z((struct str){why.p, why.n < WHY_MAX ? why.n : WHY_MAX});
 	return to;
 }
 
@@ -194,7 +194,7 @@ static bool is_unchanged(const struct shelf *s, const struct roster_item *old, c
 
 static void item_make(const struct doc *d, struct roster_item *to)
 {
-	*to = (struct roster_item){.rev = d->rev, .created_ms = d->created_ms, .name = text_of(d->name)};
+	*to = (struct roster_item){.rev = d->rev, .created_ms = d->created_ms, .name = str_z(d->name)};
 	str_copy(d->id, to->id, sizeof to->id);
 	str_copy(d->parent, to->parent, sizeof to->parent);
 }

@@ -103,7 +103,7 @@ static int certs_segments(struct call *c, struct segment **ret_list, size_t *ret
 
 const struct resource_hooks user_certs_hooks = {.segments = certs_segments};
 
-static int refuse(struct call *c, const struct doc *user, const json_t *document)
+static int certificate_check(struct call *c, const struct doc *user, const json_t *document)
 {
 	if (is_type(document, "MANAGED") && name_is_plain(user->name))
 		return 0;
@@ -186,7 +186,7 @@ int x509_create_cert(struct call *c)
 	if (result == 0)
 		result = months_read(c, &months);
 	if (result == 0)
-		result = refuse(c, &user, document);
+		result = certificate_check(c, &user, document);
 	if (result == 0)
 		result = certs_load(c->tx, c->arena, &user, &d);
 	if (result < 0)

@@ -67,7 +67,7 @@ static void answer_fill(struct flow *f, json_t *value)
 	answer_value(r, 200, value);
 }
 
-static void refuse(struct flow *f)
+static void flow_refuse(struct flow *f)
 {
 	answer_fill(f, NULL);
 	respond_here(f->request);
@@ -79,7 +79,7 @@ static void write_start(struct flow *f, int (*run)(struct tx *tx, void *ctx), vo
 	if (store_write(f->service->store, &f->write))
 		return;
 	fault_set(f, -EAGAIN);
-	refuse(f);
+	flow_refuse(f);
 }
 
 static struct flow *flow_new(struct service *s, struct request *r)
@@ -125,7 +125,7 @@ void device_authorize(struct service *s, struct request *r)
 	tx_end_read(tx);
 	if (result < 0) {
 		fault_set(f, result);
-		refuse(f);
+		flow_refuse(f);
 		return;
 	}
 	write_start(f, authorize_run, authorize_done);
@@ -213,7 +213,7 @@ void device_token(struct service *s, struct request *r, struct str device_code)
 	int result = device_look(tx, r->arena, device_code, &d);
 	tx_end_read(tx);
 	if (answer_check(f, result, &d) < 0)
-		refuse(f);
+		flow_refuse(f);
 	else
 		write_start(f, token_run, token_done);
 }

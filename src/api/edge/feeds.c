@@ -28,7 +28,7 @@ struct feed {
 	struct doc scope;
 };
 
-static int refuse(struct feed *f, int status, const char *code, const char *detail)
+static int feed_refuse(struct feed *f, int status, const char *code, const char *detail)
 {
 	struct problem p = {.status = status, .code = code, .detail = str_of(detail)};
 	answer_problem(f->request, &p);
@@ -37,7 +37,7 @@ static int refuse(struct feed *f, int status, const char *code, const char *deta
 
 static int not_found(struct feed *f)
 {
-	return refuse(f, 404, "RESOURCE_NOT_FOUND", "There is no such feed. Ask the API for its link again.");
+	return feed_refuse(f, 404, "RESOURCE_NOT_FOUND", "There is no such feed. Ask the API for its link again.");
 }
 
 /* A link that this service did not sign is a failed sign-in; a right one is never refused for those. */
@@ -49,7 +49,7 @@ static int unknown(struct feed *f)
 	if (attempt == ATTEMPT_OPEN)
 		return not_found(f);
 	response_header(&f->request->response, "retry-after", arena_printf(f->arena, "%u", seconds));
-	return refuse(f, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts from this address.");
+	return feed_refuse(f, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts from this address.");
 }
 
 static int token_read(struct feed *f)
@@ -62,7 +62,8 @@ static int token_read(struct feed *f)
 	if (!f->op)
 		return not_found(f);
 	if (json_integer_value(json_object_get(f->token, "until")) < clock_now_ms())
-		return refuse(f, 404, "FEED_LINK_EXPIRED", "The time of this link is over. Ask the API for a new one.");
+		return feed_refuse(f, 404, "FEED_LINK_EXPIRED",
+		                   "The time of this link is over. Ask the API for a new one.");
 	return 0;
 }
 
@@ -90,17 +91,18 @@ static int caller_check(struct feed *f)
 	switch (right_check(f->service, NULL, f->tx, f->arena, &right)) {
 	case 0: return 0;
 	case -EADDRNOTAVAIL:
-		return refuse(f, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST", "This link may not be used from this address.");
+		return feed_refuse(f, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",
+		                   "This link may not be used from this address.");
 	case -EACCES:
-		return refuse(
+		return feed_refuse(
 		        f, 403, "FEED_LINK_REVOKED",
 		        "What asked for this link was taken back since: a session or a secret. Ask the API for a new "
 		        "one.");
 	case -ENOENT:
 	case -EPERM:
-		return refuse(f, 403, "FEED_NOT_PERMITTED",
-		              "Who asked for this link may not read these events any more.");
-	default: return refuse(f, 500, "UNEXPECTED_ERROR", "The store could not be read.");
+		return feed_refuse(f, 403, "FEED_NOT_PERMITTED",
+		                   "Who asked for this link may not read these events any more.");
+	default: return feed_refuse(f, 500, "UNEXPECTED_ERROR", "The store could not be read.");
 	}
 }
 
@@ -111,7 +113,7 @@ static int bucket_check(struct feed *f)
 	if (l.granted)
 		return 0;
 	response_header(&f->request->response, "retry-after", arena_printf(f->arena, "%u", l.retry_after));
-	return refuse(f, 429, "RATE_LIMITED_TOKEN_BUCKET", "This feed is read too often. Please retry later.");
+	return feed_refuse(f, 429, "RATE_LIMITED_TOKEN_BUCKET", "This feed is read too often. Please retry later.");
 }
 
 static void xml_time(struct buf *b, int64_t ms)
@@ -186,11 +188,11 @@ static int feed_read(struct feed *f)
 		result = tx_event_list(f->tx, f->arena, &f->filter, 0, FEED_ENTRIES, &events, &count);
 	if (result == -ENOTCONN) {
 		response_header(&f->request->response, "retry-after", STR("1"));
-		return refuse(f, 503, "STORE_UNAVAILABLE",
-		              "The service cannot reach its store. Try again in a second.");
+		return feed_refuse(f, 503, "STORE_UNAVAILABLE",
+		                   "The service cannot reach its store. Try again in a second.");
 	}
 	if (result < 0)
-		return refuse(f, 500, "UNEXPECTED_ERROR", "The store could not be read.");
+		return feed_refuse(f, 500, "UNEXPECTED_ERROR", "The store could not be read.");
 	feed_write(f, events, count);
 	return 0;
 }

@@ -316,7 +316,7 @@ static int admit(struct oauth *o)
 	return r < 0 ? r : form_parse(o);
 }
 
-static void refuse(struct oauth *o)
+static void oauth_refuse(struct oauth *o)
 {
 	oauth_problem(o->request, &o->problem);
 	respond_here(o->request);
@@ -326,7 +326,7 @@ void oauth_device(struct service *s, struct request *r)
 {
 	struct oauth o = {.service = s, .request = r};
 	if (admit(&o) < 0)
-		refuse(&o);
+		oauth_refuse(&o);
 	else
 		device_authorize(s, r);
 }
@@ -347,7 +347,7 @@ void oauth_token(struct service *s, struct request *r)
 	else if (result == 0 && !str_is(o.form.grant_type, "client_credentials"))
 		result = fail(&o, 400, "UNSUPPORTED_GRANT_TYPE", "grant_type: must be client_credentials.");
 	if (result < 0) {
-		refuse(&o);
+		oauth_refuse(&o);
 		return;
 	}
 	int64_t now = clock_now_ms(), lifetime = (client.until_ms - now) / 1000;
@@ -448,7 +448,7 @@ void oauth_revoke(struct service *s, struct request *r)
 		              "The service has too many writes waiting. Try again in a second.");
 	}
 	if (result < 0) {
-		refuse(&v->o);
+		oauth_refuse(&v->o);
 		return;
 	}
 	answer_value(r, 200, json_object());

@@ -27,7 +27,7 @@ struct control {
 	struct problem problem; /* status 0: none */
 };
 
-static void refuse(struct control *t, int status, const char *why)
+static void control_refuse(struct control *t, int status, const char *why)
 {
 	t->problem = (struct problem){.status = status, .code = "TEST_CONTROL", .detail = str_of(why)};
 }
@@ -42,7 +42,7 @@ static void clock_get(struct control *t, struct buf *b)
 static void clock_post(struct control *t, struct buf *b)
 {
 	if (!clock_is_virtual()) {
-		refuse(t, 409, "the clock is real: start the service with --clock virtual");
+		control_refuse(t, 409, "the clock is real: start the service with --clock virtual");
 		return;
 	}
 	/* What was asked for before begins before the clock moves, so that the time passes for it too; and it was
@@ -79,7 +79,7 @@ static void engine_post(struct control *t, struct buf *b)
 	const struct engine_control_ops *control = t->service->engine_ops->control;
 	struct engine *e = t->service->engine_state;
 	if (!control) {
-		refuse(t, 409, "the engine is not the simulated one");
+		control_refuse(t, 409, "the engine is not the simulated one");
 		return;
 	}
 	if (!json_object_size(t->body))
@@ -108,7 +108,7 @@ static void reset(struct control *t, struct buf *b)
 	bool collected = clusters_collect(t->service->store, t->request->arena, &ids, &count) == 0;
 	if (!collected || bootstrap_reset(t->service->store, t->service->data_dir) < 0 ||
 	    store_write_wait(t->service->store, jobs_schedule, t->service->jobs) < 0)
-		refuse(t, 500, "the store could not be reset");
+		control_refuse(t, 500, "the store could not be reset");
 	if (control) {
 		control->standard(e);
 		control->seconds(e, 0);
@@ -153,7 +153,7 @@ static void faults_post(struct control *t, struct buf *b)
 	                         .retry_after = number_or(t->body, "retryAfterSeconds", 1),
 	                         .times = number_or(t->body, "times", 1)};
 	if (!fault_inject(t->service, &fault))
-		refuse(t, 409, "too many faults wait for their calls; DELETE /api/test/faults takes them back");
+		control_refuse(t, 409, "too many faults wait for their calls; DELETE /api/test/faults takes them back");
 }
 
 static void faults_delete(struct control *t, struct buf *b)
@@ -170,9 +170,10 @@ static void seed(struct control *t, struct buf *b)
 		result =
 		        seed_organization(t->service->store, t->request->arena, json_array_get(organizations, i), list);
 	if (result == -EEXIST)
-		refuse(t, 409, "organizations: a user, or a project of an organization, is there already by that name");
+		control_refuse(t, 409,
+		               "organizations: a user, or a project of an organization, is there already by that name");
 	else if (result < 0)
-		refuse(t, 500, "organizations: the store could not make them");
+		control_refuse(t, 500, "organizations: the store could not make them");
 	else
 		buf_str(b, json_text(t->request->arena, answer));
 	json_decref(answer);
@@ -181,7 +182,7 @@ static void seed(struct control *t, struct buf *b)
 static void events_post(struct control *t, struct buf *b)
 {
 	if (happening_event(t->service, t->request->arena, t->body) < 0)
-		refuse(t, 500, "the event could not be written");
+		control_refuse(t, 500, "the event could not be written");
 }
 
 static void passwords_post(struct control *t, struct buf *b)
@@ -192,7 +193,7 @@ static void passwords_post(struct control *t, struct buf *b)
 static void readings_post(struct control *t, struct buf *b)
 {
 	if (happening_reading(t->service, t->request->arena, t->body) < 0)
-		refuse(t, 500, "the value could not be judged");
+		control_refuse(t, 500, "the value could not be judged");
 }
 
 static const struct {
@@ -220,7 +221,7 @@ static bool body_fits(struct control *t, size_t route)
 	struct faults faults = {.count = 0};
 	struct arena *a = t->request->arena;
 	if (!json_is_object(t->body)) {
-		refuse(t, 400, "the body must be a JSON object, with each field once");
+		control_refuse(t, 400, "the body must be a JSON object, with each field once");
 		return false;
 	}
 	const char *first = json_object_iter_key(json_object_iter(t->body));
@@ -254,11 +255,12 @@ static void run_route(struct control *t, struct buf *b)
 	}
 	if (other) {
 		response_header(&r->response, "allow", str_of(other));
-		refuse(t, 405, "the test control has this path for another method; Allow names one");
+		control_refuse(t, 405, "the test control has this path for another method; Allow names one");
 	} else {
-		refuse(t, 404,
-		       "the test control has clock, reset, buckets/reset, faults, engine, events, passwords, readings "
-		       "and seed");
+		control_refuse(
+		        t, 404,
+		        "the test control has clock, reset, buckets/reset, faults, engine, events, passwords, readings "
+		        "and seed");
 	}
 }
 

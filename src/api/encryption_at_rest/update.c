@@ -147,7 +147,7 @@ static int wanted_read(struct tx *tx, void *ctx)
 
 /* --- asking */
 
-static int refuse(struct call *c, const struct plan *p, unsigned i, int result, const char *why)
+static int key_refuse(struct call *c, const struct plan *p, unsigned i, int result, const char *why)
 {
 	struct key_place place = place_wanted(p, i);
 	struct str remedy = key_remedy(c->arena, &place);
@@ -237,7 +237,7 @@ static int key_obtain(struct call *c, struct plan *p, unsigned first, struct dat
 		return 0;
 	}
 	if (!is_refusal(r))
-		return refuse(c, p, first, r, why);
+		return key_refuse(c, p, first, r, why);
 	/* It was taken back: nothing of it is used out of memory any more. */
 	keys_kept_drop(c->service->keys, c->group.id);
 	if (p->used_by.n)
@@ -292,7 +292,7 @@ static int provider_ask(struct call *c, struct plan *p, unsigned i, const struct
 	json_t *section = section_asked(c, p, i), *of_settings = json_object_get(p->body, sections[i].name);
 	int r = key_prove(c->service->keys, c->arena, &place, key, &made, why);
 	if (r < 0 && (p->given[i] || !before))
-		return refuse(c, p, i, r, why);
+		return key_refuse(c, p, i, r, why);
 	if (r < 0)
 		made = (struct key_wrap){.bytes = before->bytes, .version = before->version};
 	if (r < 0 && !p->failure) {
@@ -323,7 +323,7 @@ static int wraps_check(struct call *c, const struct plan *p)
 	bool less = false;
 	for (size_t i = 0; i < p->was.wrap_count; i++)
 		less = less || !section_is(p->body, p->was.wraps[i].provider, "enabled");
-	return less && p->failure && !is_proven(p) ? refuse(c, p, p->failed, p->failure, p->failure_why) : 0;
+	return less && p->failure && !is_proven(p) ? key_refuse(c, p, p->failed, p->failure, p->failure_why) : 0;
 }
 
 static int services_ask(struct call *c, struct plan *p, unsigned first)

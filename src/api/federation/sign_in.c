@@ -148,7 +148,7 @@ struct vouched {
 	size_t org_count;
 };
 
-static int refuse(struct vouched *v, const char *why)
+static int vouched_refuse(struct vouched *v, const char *why)
 {
 	return call_fail(v->call, 403, "NOT_ALLOWED_BY_PROVIDER", "%s", why);
 }
@@ -168,14 +168,15 @@ static int username_read(struct vouched *v)
 	struct str text = claim.n ? json_field(v->claims, arena_z(v->call->arena, claim)) : STR_NONE;
 	v->username = arena_lower(v->call->arena, text);
 	if (!is_address_of(v->username, json_object_get(v->settings, "associatedDomains")))
-		return refuse(v, "The claim that names the user is no address of the provider's domains.");
+		return vouched_refuse(v, "The claim that names the user is no address of the provider's domains.");
 	const json_t *verified = json_object_get(v->claims, "email_verified");
 	if (str_is(claim, "email") && verified && !json_is_true(verified) && !str_is(json_str_of(verified), "true"))
-		return refuse(v, "The provider has not verified the address.");
+		return vouched_refuse(v, "The provider has not verified the address.");
 	int result =
 	        domain_is_proven(v->call->tx, v->call->arena, v->provider->parent, domain_of(v->username), &proven);
 	if (result < 0 || !proven)
-		return result < 0 ? result : refuse(v, "The provider's domain is not proven (docs/federation.md).");
+		return result < 0 ? result
+		                  : vouched_refuse(v, "The provider's domain is not proven (docs/federation.md).");
 	return user_id_of(v->call->tx, v->call->arena, v->username, &v->user_id);
 }
 
@@ -236,7 +237,8 @@ static int places_check(struct vouched *v, bool own_means, bool *ret_member)
 		if (result == 0 && !here && !own_means)
 			result = only_claims(v, org, &claims);
 		if (result == 0 && !here && !claims)
-			return refuse(v, "The account has roles in organizations that do not use this provider.");
+			return vouched_refuse(v,
+			                      "The account has roles in organizations that do not use this provider.");
 		*ret_member |= here;
 		result = result == -ENOENT ? 0 : result;
 	}
@@ -291,7 +293,7 @@ static int account_ensure(struct vouched *v)
 	if (result == 0)
 		result = places_check(v, own, &member);
 	if (result == 0 && !member && own)
-		return refuse(v, "The account is in none of the organizations that use this provider.");
+		return vouched_refuse(v, "The account is in none of the organizations that use this provider.");
 	return result < 0 ? result : forget_unproved_password(v, &user);
 }
 
@@ -480,7 +482,8 @@ static int places_settle(struct vouched *v)
 			result = mappings_apply(v, &v->orgs[i], &member);
 	}
 	if (result == 0 && !member)
-		return refuse(v, "No organization that uses this provider takes new members by it. Ask to be invited.");
+		return vouched_refuse(
+		        v, "No organization that uses this provider takes new members by it. Ask to be invited.");
 	return result;
 }
 

@@ -131,7 +131,7 @@ static int refuse_state(struct call *c, const struct cluster *cluster)
 	return r;
 }
 
-static int look(struct call *c)
+static int index_check(struct call *c)
 {
 	struct cluster cluster;
 	struct verdict v;
@@ -163,7 +163,7 @@ int index_prepare(struct call *c)
 	if (!reader)
 		return call_fail_store(c, -EIO, c->op->id);
 	c->tx = reader;
-	int r = look(c);
+	int r = index_check(c);
 	if (r == -ENOENT)
 		r = call_not_found(c);
 	c->tx = before;

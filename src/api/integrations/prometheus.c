@@ -34,7 +34,7 @@ struct scrape {
 	json_t *integration;
 };
 
-static int refuse(struct scrape *s, int status, const char *code, const char *detail)
+static int scrape_refuse(struct scrape *s, int status, const char *code, const char *detail)
 {
 	struct problem p = {.status = status, .code = code, .detail = str_of(detail)};
 	answer_problem(s->request, &p);
@@ -44,8 +44,8 @@ static int refuse(struct scrape *s, int status, const char *code, const char *de
 static int unauthorized(struct scrape *s)
 {
 	response_header(&s->request->response, "www-authenticate", STR("Basic realm=\"steward\", charset=\"UTF-8\""));
-	return refuse(s, 401, "UNAUTHORIZED",
-	              "Sign in by the user name and password of the project's integration PROMETHEUS.");
+	return scrape_refuse(s, 401, "UNAUTHORIZED",
+	                     "Sign in by the user name and password of the project's integration PROMETHEUS.");
 }
 
 /* Of a store, or of another host, whose words the call has. */
@@ -56,9 +56,9 @@ static int failed(struct scrape *s, int r)
 		return r;
 	}
 	if (r == -ENOENT)
-		return refuse(s, 404, "RESOURCE_NOT_FOUND", "There is no such process in the project.");
+		return scrape_refuse(s, 404, "RESOURCE_NOT_FOUND", "There is no such process in the project.");
 	response_header(&s->request->response, "retry-after", STR("1"));
-	return refuse(s, 503, "NOT_READY", "The store cannot be read.");
+	return scrape_refuse(s, 503, "NOT_READY", "The store cannot be read.");
 }
 
 /* --- who asks */
@@ -95,7 +95,7 @@ static int caller_check(struct scrape *s)
 	if (attempt == ATTEMPT_OPEN)
 		return unauthorized(s);
 	response_header(&s->request->response, "retry-after", arena_printf(s->arena, "%u", seconds));
-	return refuse(s, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts from this address.");
+	return scrape_refuse(s, 429, "TOO_MANY_FAILED_ATTEMPTS", "Too many failed attempts from this address.");
 }
 
 /* --- discovery */
@@ -231,7 +231,7 @@ static bool path_read(struct scrape *s)
 static int serve(struct scrape *s)
 {
 	if (!path_read(s))
-		return refuse(s, 404, "RESOURCE_NOT_FOUND", "There is no such path. See docs/integrations.md.");
+		return scrape_refuse(s, 404, "RESOURCE_NOT_FOUND", "There is no such path. See docs/integrations.md.");
 	int r = integration_find(s->tx, s->arena, s->group_id, STR("PROMETHEUS"), &s->integration);
 	if (r == 0)
 		r = tx_get(s->tx, s->arena, "project", s->group_id, &s->call->group);
@@ -243,12 +243,14 @@ static int serve(struct scrape *s)
 	if (r < 0)
 		return r;
 	if (!json_flag(s->integration, "enabled"))
-		return refuse(s, 403, "INTEGRATION_DISABLED", "The project's integration PROMETHEUS is not enabled.");
+		return scrape_refuse(s, 403, "INTEGRATION_DISABLED",
+		                     "The project's integration PROMETHEUS is not enabled.");
 	s->call->org.id = s->call->group.parent;
 	r = right_of_project(s->tx, s->arena, s->call->org.id, s->group_id, &s->request->peer);
 	if (r == -EADDRNOTAVAIL)
-		return refuse(s, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",
-		              "The organization demands access lists, and this address is not on the project's.");
+		return scrape_refuse(
+		        s, 403, "IP_ADDRESS_NOT_ON_ACCESS_LIST",
+		        "The organization demands access lists, and this address is not on the project's.");
 	if (r < 0)
 		return failed(s, r);
 	r = str_is(s->what, "discovery") ? discovery_write(s) : metrics_write(s);

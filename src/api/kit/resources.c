@@ -36,7 +36,7 @@ static struct str text_fill(struct arena *a, const char *text, const struct word
 	return buf_keep(&b, a);
 }
 
-static int refuse(struct call *c, const struct resource_refusal *with, const struct words *words, size_t count)
+static int rule_refuse(struct call *c, const struct resource_refusal *with, const struct words *words, size_t count)
 {
 	struct str text = text_fill(c->arena, with->text, words, count);
 	return call_fail(c, with->status, with->code, "%.*s", STR_ARG(text));
@@ -56,7 +56,7 @@ int resource_limit(struct call *c, const struct resource *r, struct str parent, 
 	if (result < 0 || !r->most || count + more <= r->most)
 		return result;
 	struct words words[] = {{"count", number(c->arena, count)}, {"most", number(c->arena, r->most)}};
-	refuse(c, &r->limit, words, 2);
+	rule_refuse(c, &r->limit, words, 2);
 	return call_fail_param(c, words[1].value);
 }
 
@@ -71,7 +71,7 @@ int resource_holds(struct call *c, const struct resource *r, struct str id)
 	if (result < 0 || !all)
 		return result;
 	struct words words[] = {{"count", number(c->arena, all)}};
-	refuse(c, &r->held, words, 1);
+	rule_refuse(c, &r->held, words, 1);
 	return call_fail_param(c, words[0].value);
 }
 
@@ -80,7 +80,7 @@ int resource_taken(struct call *c, const struct resource *r, struct str name)
 	static const struct resource_refusal usual = {409, "DUPLICATE_NAME",
 	                                              "{field}: \"{name}\" is taken. Choose another."};
 	struct words words[] = {{"name", name}, {"field", str_of(r->name_field)}};
-	refuse(c, r->duplicate.code ? &r->duplicate : &usual, words, 2);
+	rule_refuse(c, r->duplicate.code ? &r->duplicate : &usual, words, 2);
 	return call_fail_param(c, name);
 }
 
@@ -89,7 +89,7 @@ int resource_busy(struct call *c, const struct resource *r, const struct doc *d,
 	static const struct resource_refusal usual = {409, "RESOURCE_BUSY",
 	                                              "\"{name}\" is {state}, and cannot be changed now."};
 	struct words words[] = {{"name", d->name.n ? d->name : d->id}, {"state", str_of(state ? state : "unknown")}};
-	refuse(c, r->busy.code ? &r->busy : &usual, words, 2);
+	rule_refuse(c, r->busy.code ? &r->busy : &usual, words, 2);
 	return call_fail_param(c, words[0].value);
 }
 
@@ -260,7 +260,7 @@ static int ref_check(struct call *c, const struct resource_ref *ref, struct str 
 		int result = name.n ? ref_find(c, ref, parent, name) : 0;
 		if (result == -ENOENT) {
 			struct words words[] = {{"name", name}};
-			refuse(c, &ref->missing, words, 1);
+			rule_refuse(c, &ref->missing, words, 1);
 			return call_fail_param(
 			        c, !ref->list   ? str_of(ref->field)
 			           : ref->field ? arena_printf(c->arena, "%s[%zu].%s", ref->list, i, ref->field)
@@ -342,7 +342,7 @@ static int release_refuse(struct call *c, const struct resource_ref *ref, struct
 {
 	static const struct resource_refusal usual = {409, "RESOURCE_IN_USE", "\"{user}\" names \"{name}\"."};
 	struct words words[] = {{"name", name}, {"user", user->name.n ? user->name : user->id}};
-	refuse(c, ref->in_use.code ? &ref->in_use : &usual, words, 2);
+	rule_refuse(c, ref->in_use.code ? &ref->in_use : &usual, words, 2);
 	call_fail_param(c, name);
 	return call_fail_param(c, words[1].value);
 }

@@ -128,7 +128,7 @@ static bool is_http(const struct call *c)
 	return str_is(json_field(delivery_of(c), "methodName"), "HTTP");
 }
 
-static void refuse(struct call *c, const char *field, bool given, const char *with, struct faults *faults)
+static void field_refuse(struct call *c, const char *field, bool given, const char *with, struct faults *faults)
 {
 	if (given)
 		faults_add(faults, c->arena, str_of(field), "does not go with %s", with);
@@ -143,7 +143,7 @@ static void point_check(struct call *c, struct faults *faults)
 		if (!json_object_get(c->body, ways[i]))
 			continue;
 		if (first)
-			refuse(c, ways[i], true, first, faults);
+			field_refuse(c, ways[i], true, first, faults);
 		else
 			first = ways[i];
 	}
@@ -170,11 +170,11 @@ static void delivery_check(struct call *c, struct faults *faults)
 		return;
 	}
 	for (size_t i = 0; i < sizeof targets / sizeof *targets; i++)
-		refuse(c, arena_printf(c->arena, "delivery.%s", targets[i]).p, http && json_object_get(to, targets[i]),
-		       "HTTP", faults);
+		field_refuse(c, arena_printf(c->arena, "delivery.%s", targets[i]).p,
+		             http && json_object_get(to, targets[i]), "HTTP", faults);
 	for (size_t i = 0; i < sizeof bounds / sizeof *bounds; i++)
-		refuse(c, arena_printf(c->arena, "delivery.%s", bounds[i]).p, !http && json_object_get(to, bounds[i]),
-		       "AUTOMATED_RESTORE", faults);
+		field_refuse(c, arena_printf(c->arena, "delivery.%s", bounds[i]).p,
+		             !http && json_object_get(to, bounds[i]), "AUTOMATED_RESTORE", faults);
 	if (json_number(to, "expirationHours") > HOURS_MAX)
 		faults_add(faults, c->arena, STR("delivery.expirationHours"), "must be at most %d", HOURS_MAX);
 	if (!http && !json_object_get(to, "targetClusterName") && !json_object_get(to, "targetClusterId"))

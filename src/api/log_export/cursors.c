@@ -17,7 +17,7 @@ static json_t *place_json(const struct engine_log_place *p)
 	                 (json_int_t)p->position, "rest", p->rest);
 }
 
-static struct engine_log_place place_of(const json_t *value)
+static struct engine_log_place cursor_read(const json_t *value)
 {
 	struct engine_log_place p = {.offset = json_number(value, "offset"),
 	                             .position = json_number(value, "position"),
@@ -35,8 +35,8 @@ static bool places_equal(const struct engine_log_place *a, const struct engine_l
 static struct cursor cursor_of(const json_t *body)
 {
 	const json_t *sent = json_object_get(body, "sent");
-	struct cursor c = {.at = place_of(json_object_get(body, "at")),
-	                   .to = place_of(json_object_get(body, "to")),
+	struct cursor c = {.at = cursor_read(json_object_get(body, "at")),
+	                   .to = cursor_read(json_object_get(body, "to")),
 	                   .pending = json_object_get(body, "to") != NULL,
 	                   .from_end = json_flag(body, "fromEnd"),
 	                   .unfit = (int)json_number(body, "unfit"),

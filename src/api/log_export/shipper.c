@@ -569,7 +569,7 @@ static int target_look(struct tx *tx, void *ctx, const struct doc *doc)
 	return r == -EAGAIN ? 0 : r;
 }
 
-static void look(void *ctx, bool news)
+static void shipper_look(void *ctx, bool news)
 {
 	struct shipper *s = ctx;
 	static const char *const kinds[] = {EXPORT_KIND, INTEGRATION_KIND};
@@ -618,7 +618,7 @@ int shipper_start(struct service *v, unsigned seconds, struct shipper **ret_ship
 	const struct senders_options senders = {.name = "log export",
 	                                        .store = v->store,
 	                                        .ctx = s,
-	                                        .due = look,
+	                                        .due = shipper_look,
 	                                        .send = worker_send,
 	                                        .done = worker_done,
 	                                        .look_us = LOOK_US,

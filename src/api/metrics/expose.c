@@ -51,7 +51,7 @@ static struct kept {
 } kept[KEPT];
 static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct kept *place_of(const struct exposing *x)
+static struct kept *kept_slot(const struct exposing *x)
 {
 	uint64_t h = 0xcbf29ce484222325u;
 	for (size_t i = 0; i < x->cluster->doc.id.n; i++)
@@ -64,7 +64,7 @@ static struct kept *place_of(const struct exposing *x)
 static bool kept_find(const struct exposing *x, struct str *ret_text)
 {
 	pthread_mutex_lock(&kept_lock);
-	const struct kept *k = place_of(x);
+	const struct kept *k = kept_slot(x);
 	bool found = k->text && str_is(x->cluster->doc.id, k->cluster) && strcmp(k->node, x->node->name) == 0 &&
 	             k->tick == clock_now_ms() / TICK_MS && k->state == x->node->state &&
 	             k->primary == x->node->primary;
@@ -77,7 +77,7 @@ static bool kept_find(const struct exposing *x, struct str *ret_text)
 static void kept_put(const struct exposing *x, struct str text)
 {
 	pthread_mutex_lock(&kept_lock);
-	struct kept *k = place_of(x);
+	struct kept *k = kept_slot(x);
 	free(k->text);
 	k->text = must_malloc(text.n + 1);
 	memcpy(k->text, text.p, text.n);

@@ -60,7 +60,7 @@ static void tell(struct call *c, const struct policy_rules *rules, const struct 
 	event_list_field(c, "violatedPolicies", json_text(c->arena, violated));
 }
 
-static int refuse(struct call *c, const struct policy_rules *rules)
+static int change_refuse(struct call *c, const struct policy_rules *rules)
 {
 	struct buf b = {0};
 	for (const struct policy_rule *r = NULL; (r = broken_next(rules, r));)
@@ -88,7 +88,7 @@ static int check(struct call *c, const struct policy_rules *rules, struct policy
 	if (!policy_rules_ask(rules, c->arena, s))
 		return 0;
 	tell(c, rules, s);
-	return refuse(c, rules);
+	return change_refuse(c, rules);
 }
 
 int policy_check_access_list(struct call *c, const struct str *names, size_t count)

@@ -226,7 +226,7 @@ static const char *field_of(enum provider provider)
 	return fields[provider];
 }
 
-static int refuse(struct call *c, const struct provider_role *role, int result, const char *why)
+static int role_refuse(struct call *c, const struct provider_role *role, int result, const char *why)
 {
 	const char *field = field_of(role->provider);
 	if (result == -ENOTSUP)
@@ -282,7 +282,7 @@ int provider_roles_prepare(struct call *c)
 	if (r == 0)
 		r = provider_prove(c->service->providers, &facts, why);
 	c->prepared = role;
-	return r < 0 ? refuse(c, &facts, r, why) : 0;
+	return r < 0 ? role_refuse(c, &facts, r, why) : 0;
 }
 
 /* What was proven is what is stored. */

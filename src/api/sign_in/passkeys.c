@@ -132,7 +132,7 @@ static int sign_in_options(struct visit *v)
 }
 
 /* What is wrong is for the log: whoever tries learns only that it was not right. */
-static int refuse(struct visit *v, const char *why)
+static int passkey_refuse(struct visit *v, const char *why)
 {
 	v->why = arena_printf(v->arena, "its passkey: %s", why).p;
 	return visit_fail_sign_in(v);
@@ -165,11 +165,11 @@ static int answer_use(struct visit *v, struct doc *ret_passkey)
 	struct doc d;
 	int result = ticket_use(tx, v->arena, &p->ticket);
 	if (result == -EACCES)
-		return refuse(v, "its challenge was answered before");
+		return passkey_refuse(v, "its challenge was answered before");
 	if (result == 0)
 		result = passkey_find(tx, v, &d);
 	if (result < 0)
-		return result == -ENOENT ? refuse(v, "it is gone") : result;
+		return result == -ENOENT ? passkey_refuse(v, "it is gone") : result;
 	result = count_check(v, &d);
 	if (result < 0)
 		return result;
@@ -222,14 +222,14 @@ static int answer_read(struct visit *v)
 		return result;
 	result = ticket_read(v, FOR_SIGN_IN, &p->ticket);
 	if (result == -EACCES)
-		return refuse(v, "its challenge is not ours, or too old");
+		return passkey_refuse(v, "its challenge is not ours, or too old");
 	if (result == 0)
 		result = passkey_find(v->reader, v, &p->passkey);
 	if (result < 0)
-		return result == -ENOENT ? refuse(v, "nobody here has it") : result;
+		return result == -ENOENT ? passkey_refuse(v, "nobody here has it") : result;
 	const char *fault = sign_in_fault(v, p);
 	if (fault)
-		return refuse(v, fault);
+		return passkey_refuse(v, fault);
 	v->ended = sign_in_ended;
 	return count_check(v, &p->passkey);
 }
@@ -260,7 +260,7 @@ static int prove(struct visit *v)
 	if (result == 0)
 		result = answer_read(v);
 	const struct passkey_visit *p = v->state;
-	return result == 0 && !str_eq(p->passkey.parent, v->session.user_id) ? refuse(v, "it is another user's")
+	return result == 0 && !str_eq(p->passkey.parent, v->session.user_id) ? passkey_refuse(v, "it is another user's")
 	                                                                     : result;
 }
 

@@ -183,7 +183,7 @@ struct str windows_text(struct arena *a, const struct restorable *list, size_t c
 	return buf_keep(&b, a);
 }
 
-static int refuse(struct search *s, const char *field)
+static int point_refuse(struct search *s, const char *field)
 {
 	char from[CLOCK_TEXT], to[CLOCK_TEXT];
 	int64_t first, last;
@@ -309,7 +309,7 @@ int point_find(struct call *c, struct tx *reader, const struct wanted_point *wan
 	*found = (struct found_point){.wanted = *wanted};
 	r = eras_search(&s, found);
 	if (r == 0)
-		return refuse(&s, wanted->field);
+		return point_refuse(&s, wanted->field);
 	if (r > 0)
 		c->prepared = found;
 	return r < 0 ? point_unavailable(c) : 0;

@@ -64,7 +64,7 @@ static bool has_enough(const json_t *items, const json_t *asked)
 	return false;
 }
 
-static void text_of(const json_t *item, char *to, size_t size)
+static void item_words(const json_t *item, char *to, size_t size)
 {
 	snprintf(to, size, "%.*s, kept for %lld %.*s", STR_ARG(json_field(item, "frequencyType")),
 	         (long long)json_number(item, "retentionValue"), STR_ARG(json_field(item, "retentionUnit")));
@@ -78,7 +78,7 @@ static void schedule_lacks(const json_t *policy, const json_t *schedule, struct 
 	char text[80];
 	for (size_t i = 0; i < json_array_size(asked); i++) {
 		const json_t *one = json_array_get(asked, i);
-		text_of(one, text, sizeof text);
+		item_words(one, text, sizeof text);
 		if (!has_enough(items, one))
 			faults_add(faults, a, STR("policies[0].policyItems"),
 			           "must have an item that is at least %s, by the project's backup compliance policy",

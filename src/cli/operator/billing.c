@@ -299,7 +299,7 @@ static int evidence_read(struct tx *tx, const struct order *o)
 	return meter_each(tx, o->arena, o->org_id, e.from_ms, e.to_ms, measurement_show, &e);
 }
 
-static int look(const struct order *o, struct store *store)
+static int order_look(const struct order *o, struct store *store)
 {
 	struct tx *reader = store_reader(store);
 	if (!reader)
@@ -404,7 +404,7 @@ static int order_give(struct order *o)
 	struct store *store;
 	if (service_store_open(o->arena, o->given->data, o->given->store, &store) < 0)
 		return EXIT_USAGE;
-	int r = o->verb->run ? store_write_wait(store, order_run, o) : look(o, store);
+	int r = o->verb->run ? store_write_wait(store, order_run, o) : order_look(o, store);
 	store_close(store);
 	return outcome(o, r);
 }

@@ -33,7 +33,7 @@ static uint64_t hash_z(uint64_t h, const char *z)
 	return hash_add(h, z, strlen(z) + 1);
 }
 
-static struct sim_cluster **place_of(struct engine *e, const char *id)
+static struct sim_cluster **cluster_slot(struct engine *e, const char *id)
 {
 	struct sim_cluster **at = &e->buckets[hash_z(0xcbf29ce484222325u, id) % SIM_BUCKETS];
 	while (*at && strcmp((*at)->id, id) != 0)
@@ -43,7 +43,7 @@ static struct sim_cluster **place_of(struct engine *e, const char *id)
 
 static struct sim_cluster *cluster_make(struct engine *e, const char *id)
 {
-	struct sim_cluster **at = place_of(e, id);
+	struct sim_cluster **at = cluster_slot(e, id);
 	if (!*at) {
 		*at = must_calloc(1, sizeof **at);
 		snprintf((*at)->id, sizeof(*at)->id, "%s", id);
@@ -53,7 +53,7 @@ static struct sim_cluster *cluster_make(struct engine *e, const char *id)
 
 static void cluster_drop(struct engine *e, const char *id)
 {
-	struct sim_cluster **at = place_of(e, id), *s = *at;
+	struct sim_cluster **at = cluster_slot(e, id), *s = *at;
 	if (!s)
 		return;
 	*at = s->next;
@@ -145,7 +145,7 @@ static void cluster_become(struct engine *e, struct sim_cluster *s, const struct
 
 struct sim_cluster *sim_cluster_find(struct engine *e, const char *id)
 {
-	return *place_of(e, id);
+	return *cluster_slot(e, id);
 }
 
 bool sim_told_to_fail(struct engine *e, enum sim_change change)
@@ -253,7 +253,7 @@ static int sim_converge(struct engine *e, const struct engine_cluster *want, con
 static int sim_destroy(struct engine *e, const char *cluster_id, struct engine_progress *progress)
 {
 	pthread_mutex_lock(&e->lock);
-	struct sim_cluster *s = *place_of(e, cluster_id);
+	struct sim_cluster *s = *cluster_slot(e, cluster_id);
 	struct waiting w = {.again_ms = 0};
 	int r = s && s->exists ? change_wait(e, s, SIM_DELETE, 0, &w) : 0;
 	if (r == 0) {
@@ -271,7 +271,7 @@ static int sim_switchover(struct engine *e, const char *cluster_id, unsigned sha
 {
 	int r = -ENOENT;
 	pthread_mutex_lock(&e->lock);
-	struct sim_cluster *s = *place_of(e, cluster_id);
+	struct sim_cluster *s = *cluster_slot(e, cluster_id);
 	size_t old = 0;
 	while (s && old < s->node_count && !(s->nodes[old].primary && s->nodes[old].shard == shard))
 		old++;
@@ -299,7 +299,7 @@ static int sim_access_apply(struct engine *e, const char *cluster_id, const stru
                             const char **ret_why)
 {
 	pthread_mutex_lock(&e->lock);
-	const struct sim_cluster *s = *place_of(e, cluster_id);
+	const struct sim_cluster *s = *cluster_slot(e, cluster_id);
 	int r = !s || !s->exists ? -ENOENT : sim_told_to_fail(e, SIM_ACCESS) ? -EIO : 0;
 	pthread_mutex_unlock(&e->lock);
 	if (r < 0)
@@ -310,7 +310,7 @@ static int sim_access_apply(struct engine *e, const char *cluster_id, const stru
 static int sim_observe(struct engine *e, const char *cluster_id, struct arena *a, struct cluster_status *ret_status)
 {
 	pthread_mutex_lock(&e->lock);
-	const struct sim_cluster *s = *place_of(e, cluster_id);
+	const struct sim_cluster *s = *cluster_slot(e, cluster_id);
 	*ret_status = (struct cluster_status){.exists = s && s->exists};
 	if (s && s->exists) {
 		ret_status->nodes = arena_new_array(a, struct node_status, s->node_count + 1);
@@ -342,7 +342,7 @@ static int node_check(struct engine *e, const char *cluster_id, const char *node
 {
 	int r = -ENOENT;
 	pthread_mutex_lock(&e->lock);
-	const struct sim_cluster *s = *place_of(e, cluster_id);
+	const struct sim_cluster *s = *cluster_slot(e, cluster_id);
 	for (size_t i = 0; s && i < s->node_count; i++)
 		if (strcmp(s->nodes[i].name, node) == 0)
 			r = s->nodes[i].state == NODE_RUNNING ? 0 : -EAGAIN;
@@ -410,7 +410,7 @@ static int sim_load_sample(struct engine *e, const char *cluster_id, struct engi
                            const char **ret_why)
 {
 	pthread_mutex_lock(&e->lock);
-	struct sim_cluster *s = *place_of(e, cluster_id);
+	struct sim_cluster *s = *cluster_slot(e, cluster_id);
 	struct waiting w = {.again_ms = 0};
 	int r = s && s->exists ? change_wait(e, s, SIM_SAMPLE, 0, &w) : -ENOENT;
 	pthread_mutex_unlock(&e->lock);
@@ -423,7 +423,7 @@ static int sim_load_sample(struct engine *e, const char *cluster_id, struct engi
 static bool sim_behind(struct engine *e, const char *cluster_id)
 {
 	pthread_mutex_lock(&e->lock);
-	const struct sim_cluster *s = *place_of(e, cluster_id);
+	const struct sim_cluster *s = *cluster_slot(e, cluster_id);
 	bool behind = s && s->exists && s->patch < e->patch;
 	pthread_mutex_unlock(&e->lock);
 	return behind;

@@ -161,7 +161,7 @@ static struct str line_kept(const struct reading *t, const char *line, size_t n)
 	return arena_dup(t->arena, (struct str){line, n});
 }
 
-static const char *text_of(struct str s, const char *otherwise)
+static const char *str_or(struct str s, const char *otherwise)
 {
 	return s.n ? s.p : otherwise;
 }
@@ -172,9 +172,9 @@ static void entry_add(struct reading *t, const json_t *entry, const json_t *doc,
 	const json_t *root = json_object_get(doc, "Plan");
 	struct plan p = {.examined = 0};
 	plan_walk(root, 0, &p);
-	const char *namespace = p.table ? engine_namespace(t->arena, text_of(json_field(entry, "dbname"), ""),
-	                                                   text_of(json_field(p.table, "Schema"), "public"),
-	                                                   text_of(json_field(p.table, "Relation Name"), ""))
+	const char *namespace = p.table ? engine_namespace(t->arena, str_or(json_field(entry, "dbname"), ""),
+	                                                   str_or(json_field(p.table, "Schema"), "public"),
+	                                                   str_or(json_field(p.table, "Relation Name"), ""))
 	                                : "";
 	if (!engine_namespace_is_of(&t->q->of, namespace))
 		return;

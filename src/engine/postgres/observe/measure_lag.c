@@ -21,7 +21,7 @@
 #define LATELY_US 15000000LL
 
 /* The header of a page is no record: the end of a page and the beginning of what is in the next are one place. */
-static double place_of(double at)
+static double record_begin(double at)
 {
 	double into = fmod(at, PAGE);
 	return into <= PAGE_HEADER ? at - into : at;
@@ -47,7 +47,7 @@ static void position_drop(struct pg_positions *p, int64_t mono_us)
 /* What lies after the place was written by a primary that was given up, or before a restore: it is not this log. */
 void pg_positions_note(struct pg_positions *p, double at, int64_t mono_us)
 {
-	at = place_of(at);
+	at = record_begin(at);
 	p->asked_us = mono_us;
 	while (p->count && p->list[p->count - 1].at > at)
 		p->count--;
@@ -77,7 +77,7 @@ static double time_of(const struct pg_positions *p, double at)
 
 struct pg_lag pg_positions_lag(const struct pg_positions *p, double at, int64_t mono_us)
 {
-	at = place_of(at);
+	at = record_begin(at);
 	if (!p->count || isnan(at) || mono_us - p->asked_us > LATELY_US)
 		return (struct pg_lag){(double)NAN, (double)NAN};
 	double bytes = p->list[p->count - 1].at - at;

@@ -114,7 +114,7 @@ static int action_find(const char *role)
 	return -1;
 }
 
-static const char *text_of(const char *z)
+static const char *z_or_empty(const char *z)
 {
 	return z ? z : "";
 }
@@ -123,7 +123,7 @@ static const char *text_of(const char *z)
 static bool grant_is_any(const struct engine_grant *g)
 {
 	int row = built_in_find(g->role);
-	return (row >= 0 && built_in[row].any) || !*text_of(g->database);
+	return (row >= 0 && built_in[row].any) || !*z_or_empty(g->database);
 }
 
 static bool grant_is_in(const struct engine_grant *g, const char *database)
@@ -243,7 +243,7 @@ static bool user_owns_by_actions(const struct engine_user *u, const char *databa
 	bool data[DATA_ACTIONS] = {false}, owner = false;
 	for (size_t k = 0; k < u->grant_count; k++) {
 		int row = action_find(u->grants[k].role);
-		if (row < 0 || *text_of(u->grants[k].collection) || !grant_is_in(&u->grants[k], database))
+		if (row < 0 || *z_or_empty(u->grants[k].collection) || !grant_is_in(&u->grants[k], database))
 			continue;
 		if (row < DATA_ACTIONS)
 			data[row] = true;
@@ -268,7 +268,7 @@ static void grant_groups(struct buf *b, const struct engine_grant *g)
 	int row = built_in_find(g->role), action = action_find(g->role);
 	if (action >= 0 && actions[action].group)
 		json_z(b, actions[action].group);
-	if (row < 0 || *text_of(g->collection))
+	if (row < 0 || *z_or_empty(g->collection))
 		return;
 	for (int level = 0; level < LEVELS; level++)
 		if (built_in[row].levels & (1u << level))
@@ -329,17 +329,17 @@ static const char *table_privileges(const struct engine_grant *g)
 static void right_add(struct buf *b, const struct engine_user *u, const struct engine_grant *g)
 {
 	const char *rights = table_privileges(g);
-	if (!rights || (!*text_of(g->collection) && built_in_find(g->role) >= 0))
+	if (!rights || (!*z_or_empty(g->collection) && built_in_find(g->role) >= 0))
 		return;
 	json_open(b, '{');
 	json_key(b, "u");
 	json_z(b, u->name);
 	json_key(b, "t");
-	json_z(b, text_of(g->collection));
+	json_z(b, z_or_empty(g->collection));
 	json_key(b, "p");
 	json_z(b, rights);
 	json_key(b, "c");
-	json_bool(b, !*rights && !*text_of(g->collection));
+	json_bool(b, !*rights && !*z_or_empty(g->collection));
 	json_close(b, '}');
 }
 

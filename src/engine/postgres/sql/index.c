@@ -145,7 +145,7 @@ struct watch {
 	"'%%: loading tuples in tree' then 100 * tuples_done / nullif(tuples_total, 0) else 100 * blocks_done / "    \
 	"nullif(blocks_total, 0) end, 0) from (select) one left join pg_stat_progress_create_index p on p.pid = %d"
 
-static void look(struct building *b, const struct watch *w)
+static void progress_look(struct building *b, const struct watch *w)
 {
 	char sql[sizeof PROGRESS + 32];
 	PGresult *rows;
@@ -218,7 +218,7 @@ static int busy_wait(struct building *b, PGconn *conn, const struct watch *w)
 		if (r < 0 && r != -ETIMEDOUT)
 			return r;
 		if (r == -ETIMEDOUT)
-			look(b, w);
+			progress_look(b, w);
 		if (is_stopping(b))
 			return -ECANCELED;
 		if (pg_mono_ms() > b->end_ms)

@@ -50,13 +50,6 @@ const char *pg_index_literal(const struct pg_index_plan *p, const char *text)
 	return kept(p, PQescapeLiteral(p->conn, text, strlen(text)));
 }
 
-static const char *text_of(struct pg_index_plan *p, struct buf *b)
-{
-	const char *text = arena_z(p->arena, buf_view(b));
-	buf_free(b);
-	return text;
-}
-
 /* --- the table */
 
 /* "orders" is of the schema public; "sales.orders" too, where there is such a table, else of the schema sales. */
@@ -176,7 +169,7 @@ static void path_make(struct pg_index_plan *p, struct pg_index_column *c, struct
 		buf_printf(&b, " %s %s", more ? "->" : "->>", pg_index_literal(p, arena_z(p->arena, part)));
 	}
 	buf_c(&b, ')');
-	c->sql = text_of(p, &b);
+	c->sql = buf_keep(&b, p->arena).p;
 	c->type = "text";
 	c->category = 'S';
 	c->ours = c->ordered = true;
@@ -201,7 +194,7 @@ static int column_find(struct pg_index_plan *p, const char *field, const char *p
 
 /* --- keys */
 
-static const char *place_of(struct pg_index_plan *p, size_t key)
+static const char *key_path(struct pg_index_plan *p, size_t key)
 {
 	return arena_printf(p->arena, "keys[%zu]", key).p;
 }
@@ -218,19 +211,19 @@ static int key_check(struct pg_index_plan *p, size_t i, const struct pg_index_co
 	case KEY_TEXT:
 		return c->category == 'S'
 		               ? 0
-		               : pg_index_fault(p, place_of(p, i), "is no text, but of the type %s", c->type);
+		               : pg_index_fault(p, key_path(p, i), "is no text, but of the type %s", c->type);
 	case KEY_PLACE:
 		return c->category == 'G'
 		               ? 0
-		               : pg_index_fault(p, place_of(p, i), "holds no points, but is of the type %s", c->type);
+		               : pg_index_fault(p, key_path(p, i), "holds no points, but is of the type %s", c->type);
 	case KEY_WILDCARD:
 		return strcmp(c->name, "jsonb") == 0
 		               ? 0
-		               : pg_index_fault(p, place_of(p, i), "holds no documents (jsonb), but is of the type %s",
+		               : pg_index_fault(p, key_path(p, i), "holds no documents (jsonb), but is of the type %s",
 		                                c->type);
 	default:
 		return is_plain(c) ? 0
-		                   : pg_index_fault(p, place_of(p, i), "is of the type %s, whose values have no order",
+		                   : pg_index_fault(p, key_path(p, i), "is of the type %s, whose values have no order",
 		                                    c->type);
 	}
 }
@@ -262,7 +255,7 @@ static int keys_make(struct pg_index_plan *p, struct buf *b, struct buf *there)
 		buf_printf(b, "to_tsvector(%s::regconfig, ", pg_index_literal(p, w->language));
 	for (size_t i = 0; r == 0 && i < w->key_count; i++) {
 		struct pg_index_column c;
-		r = column_find(p, w->keys[i].field, place_of(p, i), &c);
+		r = column_find(p, w->keys[i].field, key_path(p, i), &c);
 		if (r == 0)
 			r = key_check(p, i, &c);
 		if (r < 0)
@@ -418,7 +411,7 @@ int pg_index_plan(struct pg_index_plan *p)
 		r = keys_make(p, &body, &there);
 	if (r == 0)
 		r = conditions_make(p, &body, &there);
-	p->body = text_of(p, &body);
+	p->body = buf_keep(&body, p->arena).p;
 	buf_free(&there);
 	return r;
 }
