@@ -16,6 +16,7 @@
 
 #include "api/federation/federation.h"
 #include "api/federation/identity_providers.h"
+#include "api/federation/membership.h"
 #include "base/clock.h"
 #include "base/fair.h"
 #include "base/id.h"

@@ -6,6 +6,7 @@
 #include "api/federation/federation.h"
 
 #include "api/federation/identity_providers.h"
+#include "api/federation/membership.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/id.h"

@@ -67,21 +67,4 @@ must_check int federation_left(struct tx *tx, struct arena *a, struct str org_id
 /* The same for all organizations that use the provider, where it has become another one. */
 must_check int federation_changed(struct tx *tx, struct arena *a, const struct doc *provider, const json_t *before);
 
-/* What federation.c, connected_orgs.c and identity_providers.c share. */
-
-/* The organizations of a federation: their "connected_org" documents, in the order in which they came. */
-must_check int connected_orgs(struct tx *tx, struct arena *a, struct str federation_id, struct doc **ret_docs,
-                              size_t *ret_count);
-/* A new connection, without any provider. */
-must_check int connected_org_add(struct tx *tx, struct str federation_id, struct str org_id);
-/* The provider with which the organization's people sign in; *ret_provider is NULL when there is none. */
-must_check int connected_org_provider(struct tx *tx, struct arena *a, const struct doc *d, json_t **ret_provider);
-/* Whether the connection uses the identity provider. */
-bool connected_org_uses(const json_t *config, struct str provider_id, struct str okta_id);
-/* Whether the caller may see the organization's part in a federation. */
-bool connected_org_visible(const struct call *c, struct str org_id);
-
-/* A list of domain names as it is kept: lower case, each once. What is none is added to the faults with its path. */
-json_t *domains_read(struct call *c, const json_t *list, const char *path, struct faults *faults);
-
 #endif

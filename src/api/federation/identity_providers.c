@@ -10,6 +10,7 @@
 
 #include "api/federation/domains.h"
 #include "api/federation/federation.h"
+#include "api/federation/membership.h"
 #include "api/kit/verbs.h"
 #include "base/clock.h"
 #include "base/id.h"
@@ -20,15 +21,12 @@
 
 #include <errno.h>
 
-#define OKTA_BYTES 10
-#define OKTA_LEN (2ul * OKTA_BYTES)
-
 /* The store's side. */
 
 /* Fields by whose value a provider is found, in any federation. */
 static const struct {
 	const char *kind, *field;
-} refs[] = {{"identity_provider_okta", "oktaIdpId"}, {"identity_provider_slug", "slug"}};
+} refs[] = {{PROVIDER_OKTA_KIND, "oktaIdpId"}, {"identity_provider_slug", "slug"}};
 
 /* From the values that it had to those that it has; NULL: none. -EEXIST: one is another provider's. */
 static int refs_move(struct tx *tx, const json_t *had, const json_t *has, struct str id)
@@ -45,18 +43,6 @@ static int refs_move(struct tx *tx, const json_t *had, const json_t *has, struct
 			result = tx_ref_put(tx, refs[i].kind, fresh, id);
 	}
 	return result;
-}
-
-int provider_get(struct tx *tx, struct arena *a, struct str federation_id, struct str id, struct doc *ret_doc)
-{
-	struct doc d;
-	int result = id.n == OKTA_LEN ? tx_ref_get(tx, a, refs[0].kind, id, &id) : 0;
-	if (result == 0)
-		result = tx_get(tx, a, "identity_provider", id, &d);
-	if (result < 0 || !str_eq(d.parent, federation_id))
-		return result < 0 ? result : -ENOENT;
-	*ret_doc = d;
-	return 0;
 }
 
 static int provider_gone(struct tx *tx, struct arena *a, const struct doc *d)

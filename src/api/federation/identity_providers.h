@@ -12,9 +12,6 @@
 
 /* The SAML provider that a federation starts with: INACTIVE, to be configured. */
 must_check int provider_add_first(struct tx *tx, struct arena *a, struct str federation_id);
-/* By id or oktaIdpId. -ENOENT when the federation has none such. */
-must_check int provider_get(struct tx *tx, struct arena *a, struct str federation_id, struct str id,
-                            struct doc *ret_doc);
 
 /* provider_fields.c: brings the fields of the call's checked body, which are in `document` already, into the form that
  * is kept. Adds to the faults, with their paths, the values that are not what they must be; `provider` is what it was,

@@ -2,6 +2,7 @@
  * shown are the certificates' own and not what somebody claims. */
 #include "api/federation/federation.h"
 #include "api/federation/identity_providers.h"
+#include "api/federation/membership.h"
 #include "api/kit/verbs.h"
 
 #include "base/certs.h"

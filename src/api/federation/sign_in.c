@@ -13,6 +13,7 @@
 
 #include "api/federation/domains.h"
 #include "api/federation/identity_providers.h"
+#include "api/federation/membership.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "catalog/formats.h"
