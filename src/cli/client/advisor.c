@@ -5,6 +5,7 @@
 #include "catalog/catalog.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/client/command.h"
 #include "cli/derived/command.h"
 #include "cli/derived/request.h"
 #include "cli/meant.h"
@@ -172,8 +173,12 @@ static int build_run(struct work *w)
 	return EXIT_DONE;
 }
 
-static int advisor_run(struct arena *a, const struct advisor_arguments *g, const char **words, size_t count)
+static int advisor_run(const struct client_call *call)
 {
+	struct arena *a = call->arena;
+	const struct advisor_arguments *g = call->given;
+	const char *const *words = call->words;
+	const size_t count = call->count;
 	static const char *const verbs[] = {"build"};
 	const struct command_family *family = command_family_find("advisor");
 	struct work w = {.arena = a, .given = g};
@@ -197,23 +202,15 @@ static int advisor_run(struct arena *a, const struct advisor_arguments *g, const
 	return code;
 }
 
+static const struct client_command command = {.name = "advisor",
+                                              .options = advisor_options,
+                                              .option_count = &advisor_option_count,
+                                              .words_max = 2,
+                                              .has_family = true,
+                                              .run = advisor_run};
+
 int advisor_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct advisor_arguments g = {.output = NULL};
-	struct options given;
-	const char *words[2];
-	size_t count = 0;
-	options_setup(&given, "advisor", advisor_options, advisor_option_count, &g, a);
-	int r = profile_arguments(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "advisor");
-		putchar('\n');
-		usage_family(stdout, command_family_find("advisor"));
-		code = EXIT_DONE;
-	} else if (r == 0) {
-		code = advisor_run(a, &g, words, count);
-	}
-	arena_free(a);
-	return code;
+	return client_command_run(&command, argc, argv, &g);
 }

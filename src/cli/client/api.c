@@ -4,6 +4,7 @@
 #include "catalog/catalog.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/client/command.h"
 
 #include <ctype.h>
 #include <stddef.h>
@@ -205,8 +206,10 @@ static int call_run(struct client *c, struct arena *a, const struct client_reque
 	return EXIT_NOT_DONE;
 }
 
-static int api_run(struct arena *a, const struct api_arguments *g, const char *method, const char *path)
+static int api_run(const struct client_call *call)
 {
+	struct arena *a = call->arena;
+	const struct api_arguments *g = call->given;
 	struct profile profile;
 	struct client *c;
 	/* With --include the headers come first, and for a terminal the body is cleaned: it has to wait. */
@@ -215,11 +218,11 @@ static int api_run(struct arena *a, const struct api_arguments *g, const char *m
 	                           .headers = g->headers.v,
 	                           .header_count = g->headers.n,
 	                           .sink = waits ? NULL : stdout};
-	r.method = method_of(a, method);
+	r.method = method_of(a, call->words[0]);
 	if (!r.method || headers_check(&g->headers) < 0 || (g->body && body_read(a, g->body, &r.body) < 0) ||
 	    profile_load(a, &g->at, &profile) < 0 || client_open(a, &profile, &c) < 0)
 		return EXIT_USAGE;
-	int result = path_make(c, a, g, path, &r.path);
+	int result = path_make(c, a, g, call->words[1], &r.path);
 	if (result == 0)
 		result = body_fill(c, a, &r.body);
 	int code = result < 0 ? client_exit(result) : call_run(c, a, &r, g);
@@ -227,23 +230,17 @@ static int api_run(struct arena *a, const struct api_arguments *g, const char *m
 	return code;
 }
 
+static const struct client_command command = {
+        .name = "api",
+        .options = api_options,
+        .option_count = &api_option_count,
+        .words_max = 2,
+        .words_min = 2,
+        .wants = "say what to call: steward api METHOD PATH, for example: steward api GET /groups",
+        .run = api_run};
+
 int api_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct api_arguments g = {.body = NULL};
-	struct options given;
-	const char *words[2];
-	size_t count = 0;
-	options_setup(&given, "api", api_options, api_option_count, &g, a);
-	int r = profile_arguments(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "api");
-		code = EXIT_DONE;
-	} else if (r == 0 && count < 2) {
-		option_refuse("api: say what to call: steward api METHOD PATH, for example: steward api GET /groups");
-	} else if (r == 0) {
-		code = api_run(a, &g, words[0], words[1]);
-	}
-	arena_free(a);
-	return code;
+	return client_command_run(&command, argc, argv, &g);
 }

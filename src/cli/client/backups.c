@@ -7,6 +7,7 @@
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/client/command.h"
 #include "cli/derived/command.h"
 #include "cli/derived/request.h"
 #include "cli/meant.h"
@@ -433,9 +434,12 @@ static bool usage_fits(const struct options *given, const struct backups_argumen
 	return !g->to || moment_parse("to", g->to, clock_now_ms(), &at) == 0;
 }
 
-static int backups_run(struct arena *a, const struct options *given, const struct backups_arguments *g,
-                       const char **words, size_t count)
+static int backups_run(const struct client_call *call)
 {
+	struct arena *a = call->arena;
+	const struct backups_arguments *g = call->given;
+	const char *const *words = call->words;
+	const size_t count = call->count;
 	struct work w = {.arena = a, .given = g};
 	const struct command_family *family = command_family_find("backups");
 	struct profile profile;
@@ -448,7 +452,7 @@ static int backups_run(struct arena *a, const struct options *given, const struc
 		verb++;
 	if (verb == VERBS)
 		return meant_verb(family, words[0], count > 1 ? words[1] : NULL, verbs, VERBS);
-	if (!usage_fits(given, g, (enum verb)verb, count) ||
+	if (!usage_fits(call->options, g, (enum verb)verb, count) ||
 	    output_options_choose(g->output, g->query, &w.output) < 0 || profile_load(a, &g->at, &profile) < 0 ||
 	    client_open(a, &profile, &w.client) < 0)
 		return EXIT_USAGE;
@@ -463,23 +467,15 @@ static int backups_run(struct arena *a, const struct options *given, const struc
 	return code == SHOWN ? EXIT_DONE : code;
 }
 
+static const struct client_command command = {.name = "backups",
+                                              .options = backups_options,
+                                              .option_count = &backups_option_count,
+                                              .words_max = 2,
+                                              .has_family = true,
+                                              .run = backups_run};
+
 int backups_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct backups_arguments g = {.output = NULL};
-	struct options given;
-	const char *words[2];
-	size_t count = 0;
-	options_setup(&given, "backups", backups_options, backups_option_count, &g, a);
-	int r = profile_arguments(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "backups");
-		putchar('\n');
-		usage_family(stdout, command_family_find("backups"));
-		code = EXIT_DONE;
-	} else if (r == 0) {
-		code = backups_run(a, &given, &g, words, count);
-	}
-	arena_free(a);
-	return code;
+	return client_command_run(&command, argc, argv, &g);
 }

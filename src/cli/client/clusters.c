@@ -6,6 +6,7 @@
 #include "cli/ask.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/client/command.h"
 #include "cli/derived/cluster_shape.h"
 #include "cli/derived/command.h"
 #include "cli/derived/pages.h"
@@ -449,9 +450,12 @@ static bool usage_fits(const struct options *given, enum verb verb, size_t words
 	return true;
 }
 
-static int clusters_run(struct arena *a, const struct options *given, const struct clusters_arguments *g,
-                        const char **words, size_t count)
+static int clusters_run(const struct client_call *call)
 {
+	struct arena *a = call->arena;
+	const struct clusters_arguments *g = call->given;
+	const char *const *words = call->words;
+	const size_t count = call->count;
 	struct work w = {.arena = a, .given = g};
 	struct profile profile;
 	json_t *body = NULL;
@@ -465,36 +469,29 @@ static int clusters_run(struct arena *a, const struct options *given, const stru
 		              "\"steward help clusters\" shows all");
 		return EXIT_USAGE;
 	}
-	if (output_options_choose(g->output, g->query, &w.output) < 0 || !usage_fits(given, (enum verb)verb, count))
+	if (output_options_choose(g->output, g->query, &w.output) < 0 ||
+	    !usage_fits(call->options, (enum verb)verb, count))
 		return EXIT_USAGE;
 	w.name = count > 1 ? words[1] : NULL;
-	if ((verb == VERB_CREATE && create_body(&w, given, &body) < 0) || profile_load(a, &g->at, &profile) < 0 ||
-	    client_open(a, &profile, &w.client) < 0)
+	if ((verb == VERB_CREATE && create_body(&w, call->options, &body) < 0) ||
+	    profile_load(a, &g->at, &profile) < 0 || client_open(a, &profile, &w.client) < 0)
 		return EXIT_USAGE;
 	int r = client_project(w.client, a, &w.project);
-	int code = r < 0 ? client_exit(r) : verb_run(&w, given, (enum verb)verb, body);
+	int code = r < 0 ? client_exit(r) : verb_run(&w, call->options, (enum verb)verb, body);
 	code = code == SHOWN ? EXIT_DONE : code;
 	client_close(w.client);
 	return code;
 }
 
+static const struct client_command command = {.name = "clusters",
+                                              .options = clusters_options,
+                                              .option_count = &clusters_option_count,
+                                              .words_max = 2,
+                                              .has_family = true,
+                                              .run = clusters_run};
+
 int clusters_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct clusters_arguments g = {.output = NULL};
-	struct options given;
-	const char *words[2];
-	size_t count = 0;
-	options_setup(&given, "clusters", clusters_options, clusters_option_count, &g, a);
-	int r = profile_arguments(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "clusters");
-		putchar('\n');
-		usage_family(stdout, command_family_find("clusters"));
-		code = EXIT_DONE;
-	} else if (r == 0) {
-		code = clusters_run(a, &given, &g, words, count);
-	}
-	arena_free(a);
-	return code;
+	return client_command_run(&command, argc, argv, &g);
 }

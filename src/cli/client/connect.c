@@ -13,6 +13,7 @@
 #include "catalog/catalog.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/client/command.h"
 #include "cli/client/psql.h"
 
 #include <arpa/inet.h>
@@ -554,23 +555,21 @@ int connect_run(struct arena *a, const struct connect_arguments *g, const char *
 	return code;
 }
 
+static int connect_call(const struct client_call *call)
+{
+	return connect_run(call->arena, call->given, call->words[0]);
+}
+
+static const struct client_command command = {.name = "connect",
+                                              .options = connect_options,
+                                              .option_count = &connect_option_count,
+                                              .words_max = 1,
+                                              .words_min = 1,
+                                              .wants = "the cluster's name is missing: steward connect NAME",
+                                              .run = connect_call};
+
 int connect_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct connect_arguments g = {.database = NULL};
-	struct options given;
-	const char *words[1];
-	size_t count = 0;
-	options_setup(&given, "connect", connect_options, connect_option_count, &g, a);
-	int r = profile_arguments(&given, argc, argv, words, 1, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "connect");
-		code = EXIT_DONE;
-	} else if (r == 0 && !count) {
-		option_refuse("connect: the cluster's name is missing: steward connect NAME");
-	} else if (r == 0) {
-		code = connect_run(a, &g, words[0]);
-	}
-	arena_free(a);
-	return code;
+	return client_command_run(&command, argc, argv, &g);
 }

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "catalog/catalog.h"
 #include "cli/cli.h"
+#include "cli/client/command.h"
 #include "cli/derived/command.h"
 #include "cli/derived/flags.h"
 #include "cli/follow.h"
@@ -199,8 +200,10 @@ static int watch_run(struct watch *w)
 	return w->given->follow ? events_follow(w) : EXIT_DONE;
 }
 
-static int events_run(struct arena *a, const struct events_arguments *g)
+static int events_run(const struct client_call *call)
 {
+	struct arena *a = call->arena;
+	const struct events_arguments *g = call->given;
 	struct watch w = {.arena = a, .given = g, .json = strcmp(g->output, "json") == 0};
 	struct profile profile;
 	if (profile_load(a, &g->at, &profile) < 0 || client_open(a, &profile, &w.client) < 0)
@@ -211,23 +214,15 @@ static int events_run(struct arena *a, const struct events_arguments *g)
 	return code;
 }
 
+static const struct client_command command = {.name = "events",
+                                              .options = events_options,
+                                              .option_count = &events_option_count,
+                                              .words_max = 0,
+                                              .has_family = true,
+                                              .run = events_run};
+
 int events_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct events_arguments g = {.since = NULL};
-	struct options given;
-	const char *word;
-	size_t count = 0;
-	options_setup(&given, "events", events_options, events_option_count, &g, a);
-	int r = profile_arguments(&given, argc, argv, &word, 0, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "events");
-		putchar('\n');
-		usage_family(stdout, command_family_find("events"));
-		code = EXIT_DONE;
-	} else if (r == 0) {
-		code = events_run(a, &g);
-	}
-	arena_free(a);
-	return code;
+	return client_command_run(&command, argc, argv, &g);
 }

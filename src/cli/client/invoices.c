@@ -4,6 +4,7 @@
 #include "catalog/catalog.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/client/command.h"
 #include "cli/client/pdf.h"
 #include "cli/derived/command.h"
 #include "cli/meant.h"
@@ -243,8 +244,12 @@ static int pdf_run(struct client *c, struct arena *a, const struct invoices_argu
 	return code;
 }
 
-static int invoices_run(struct arena *a, const struct invoices_arguments *g, const char **words, size_t count)
+static int invoices_run(const struct client_call *call)
 {
+	struct arena *a = call->arena;
+	const struct invoices_arguments *g = call->given;
+	const char *const *words = call->words;
+	const size_t count = call->count;
 	static const char *const verbs[] = {"pdf"};
 	const struct command_family *family = command_family_find("invoices");
 	struct profile profile;
@@ -268,23 +273,15 @@ static int invoices_run(struct arena *a, const struct invoices_arguments *g, con
 	return code;
 }
 
+static const struct client_command command = {.name = "invoices",
+                                              .options = invoices_options,
+                                              .option_count = &invoices_option_count,
+                                              .words_max = 2,
+                                              .has_family = true,
+                                              .run = invoices_run};
+
 int invoices_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct invoices_arguments g = {.file = NULL};
-	struct options given;
-	const char *words[2];
-	size_t count = 0;
-	options_setup(&given, "invoices", invoices_options, invoices_option_count, &g, a);
-	int r = profile_arguments(&given, argc, argv, words, 2, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "invoices");
-		putchar('\n');
-		usage_family(stdout, command_family_find("invoices"));
-		code = EXIT_DONE;
-	} else if (r == 0) {
-		code = invoices_run(a, &g, words, count);
-	}
-	arena_free(a);
-	return code;
+	return client_command_run(&command, argc, argv, &g);
 }

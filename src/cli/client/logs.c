@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "catalog/catalog.h"
 #include "cli/cli.h"
+#include "cli/client/command.h"
 #include "cli/follow.h"
 #include "cli/output.h"
 
@@ -345,11 +346,13 @@ static int logs_work(struct logs *l)
 	return code == EXIT_DONE && l->given->follow ? logs_follow(l) : code;
 }
 
-static int logs_run(struct arena *a, const struct logs_arguments *g, const char *cluster)
+static int logs_run(const struct client_call *call)
 {
+	struct arena *a = call->arena;
+	const struct logs_arguments *g = call->given;
 	struct logs *l = arena_new_of(a, struct logs);
 	struct profile profile;
-	*l = (struct logs){.arena = a, .given = g, .cluster = cluster, .json = strcmp(g->output, "json") == 0};
+	*l = (struct logs){.arena = a, .given = g, .cluster = call->words[0], .json = strcmp(g->output, "json") == 0};
 	if (profile_load(a, &g->at, &profile) < 0 || client_open(a, &profile, &l->client) < 0)
 		return EXIT_USAGE;
 	int code = logs_work(l);
@@ -359,23 +362,16 @@ static int logs_run(struct arena *a, const struct logs_arguments *g, const char 
 	return code;
 }
 
+static const struct client_command command = {.name = "logs",
+                                              .options = logs_options,
+                                              .option_count = &logs_option_count,
+                                              .words_max = 1,
+                                              .words_min = 1,
+                                              .wants = "the cluster's name is missing: steward logs NAME",
+                                              .run = logs_run};
+
 int logs_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct logs_arguments g = {.node = NULL};
-	struct options given;
-	const char *cluster = NULL;
-	size_t count = 0;
-	options_setup(&given, "logs", logs_options, logs_option_count, &g, a);
-	int r = profile_arguments(&given, argc, argv, &cluster, 1, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "logs");
-		code = EXIT_DONE;
-	} else if (r == 0 && !cluster) {
-		option_refuse("logs: the cluster's name is missing: steward logs NAME");
-	} else if (r == 0) {
-		code = logs_run(a, &g, cluster);
-	}
-	arena_free(a);
-	return code;
+	return client_command_run(&command, argc, argv, &g);
 }

@@ -6,6 +6,7 @@
 #include "catalog/catalog.h"
 #include "cli/cli.h"
 #include "cli/client.h"
+#include "cli/client/command.h"
 #include "cli/client/connect.h"
 #include "cli/derived/command.h"
 #include "cli/meant.h"
@@ -159,8 +160,12 @@ static int try_run(struct arena *a, const struct search_arguments *g, const char
 	return connect_run(a, &c, words[1]);
 }
 
-static int search_run(struct arena *a, const struct search_arguments *g, const char **words, size_t count)
+static int search_run(const struct client_call *call)
 {
+	struct arena *a = call->arena;
+	const struct search_arguments *g = call->given;
+	const char *const *words = call->words;
+	const size_t count = call->count;
 	static const char *const verbs[] = {"try"};
 	const struct command_family *family = command_family_find("search-indexes");
 	if (!count) {
@@ -178,23 +183,15 @@ static int search_run(struct arena *a, const struct search_arguments *g, const c
 	return try_run(a, g, words);
 }
 
+static const struct client_command command = {.name = "search-indexes",
+                                              .options = search_options,
+                                              .option_count = &search_option_count,
+                                              .words_max = 4,
+                                              .has_family = true,
+                                              .run = search_run};
+
 int search_indexes_command(int argc, char **argv)
 {
-	struct arena *a = arena_new();
 	struct search_arguments g = {.path = NULL};
-	struct options given;
-	const char *words[4];
-	size_t count = 0;
-	options_setup(&given, "search-indexes", search_options, search_option_count, &g, a);
-	int r = profile_arguments(&given, argc, argv, words, 4, &count), code = EXIT_USAGE;
-	if (r == OPTIONS_HELP) {
-		help_command(stdout, "search-indexes");
-		putchar('\n');
-		usage_family(stdout, command_family_find("search-indexes"));
-		code = EXIT_DONE;
-	} else if (r == 0) {
-		code = search_run(a, &g, words, count);
-	}
-	arena_free(a);
-	return code;
+	return client_command_run(&command, argc, argv, &g);
 }
