@@ -1,6 +1,6 @@
 """Indexes of vectors on real databases: what they find, held against the exact answer computed here, also after writes, vacuum, a crash
 and a failover; filters, readers' rights, vectors that are none, changed definitions."""
-import contextlib, json, math, os, random, signal
+import contextlib, json, math, os, random, signal, threading
 
 import psycopg2, psycopg2.errors, pytest
 
@@ -149,6 +149,8 @@ def test_the_longest_vectors(world):
 	world.sql('insert into long select 100 + n, array(select sin(n * i) from generate_series(1, 2560) i) from generate_series(1, 20) n')
 	query, = world.sql('select v from long where id = 107')[0]
 	assert near_by(world, 'wide', query, 5)[0] == 107
+	world.sql('insert into long values (200, array_fill(1::real, array[2560])), (201, array_fill(-1::real, array[2560]))')  # which PostgreSQL compresses
+	assert near_by(world, 'wide', [1.0] * 2560, 100)[0] == 200 and near_by(world, 'wide', [-1.0] * 2560, 100)[0] == 201
 
 
 @pytest.mark.parametrize('given, fits', [
@@ -323,6 +325,48 @@ def test_asked_directly(world):
 		cursor.execute('select steward_vectors.near(%s, %s::real[], array[0, 1], 5)', (version, query))
 		assert cursor.fetchone()[0]
 		cursor.execute('reset session authorization; drop owned by stranger; drop role stranger')
+
+
+def test_asked_while_the_table_changes(world):
+	"""Whatever its owner does to the table and the index meanwhile: those who search have an answer or a plain refusal, and no session ends."""
+	world.sql('create table restless(id int, v real[]) with (autovacuum_enabled = off)')
+	world.sql('insert into restless select id, v from items')
+	index = world.built_vector('restless', 'restless')
+	faults, answers, stopping, query = [], [], threading.Event(), text(world.queries[0])
+
+	def ask():
+		with contextlib.closing(world.cluster.connect(user=READER, password=SECRET)) as c, c.cursor() as cursor:
+			while not stopping.is_set():
+				try:
+					cursor.execute('select build from steward_search.indexes where name = %s', ('restless',))
+					for version, in cursor.fetchall():
+						cursor.execute(NEAR, (version, query, version, query, random.choice([1, 50, 10000])))
+						cursor.execute("select count(*) from steward_search.vector('restless', %s::real[])", (query,))
+						answers.append(cursor.fetchone()[0])
+				except psycopg2.errors.ObjectNotInPrerequisiteState:
+					pass  # the index is gone, or was just built again
+				except psycopg2.Error as e:
+					faults.append('%s %s' % (e.pgcode, e))
+					return
+
+	askers = [threading.Thread(target=ask) for _ in range(3)]
+	for t in askers:
+		t.start()
+	try:
+		for _ in range(2):
+			name = 'steward_search_' + version_of(world, 'restless')
+			for sql in ('update restless set v = (select array_agg(x * 1.01 order by o) from unnest(v) with ordinality u(x, o)) where id % 3 = 0', 'vacuum restless',
+				    'reindex index concurrently ' + name, 'delete from restless where id % 2 = 0', 'vacuum full restless', 'reindex table restless',
+				    'truncate restless', 'insert into restless select id, v from items', 'alter table restless rename v to w', 'alter table restless rename w to v',
+				    'cluster restless using ' + name, 'drop index concurrently ' + name):
+				world.sql(sql)
+			until(lambda: version_of(world, 'restless') not in name and world.get(index)['status'] == 'READY', 120)
+	finally:
+		stopping.set()
+		for t in askers:
+			t.join(60)
+	assert not faults and max(answers) == 10, faults
+	assert world.recall('restless', world.queries) >= 0.95
 
 
 def test_written_through_a_view(world):

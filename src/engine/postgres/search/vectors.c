@@ -155,7 +155,7 @@ const char *const pg_search_vectors_sql[] = {
 	"built again', hint = 'Ask again.'; end if;\n"
 	"ask := format('select (b.b).* from (select steward_vectors.best(%L::\"char\", t.%I, $1, t.ctid, $3) b from %s where %s "
 	"and ', f->>'kind', f->>'column', relation, cond);\n"
-	"step := ceil(64 * candidates / 200.0);\n"
+	"step := ceil(96 * candidates / 200.0);\n"
 	"keep := least(10000, candidates * case f->>'coding' when 'b' then 4 else 1 end);\n"
 	"while not every and f ? 'coding' loop\n"
 	"  near := steward_vectors.near(f->>'version', q, cells[1:step], keep);\n"

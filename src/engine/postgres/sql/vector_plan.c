@@ -153,7 +153,8 @@ int pg_vector_schema(struct pg_index_plan *p)
 	int r = schema_is_newest(p, &done);
 	if (r < 0 || done)
 		return r;
-	r = pg_sql_do(p->conn, MAKE_MS, "begin");
+	/* Whoever writes reads what it changes, and waits behind it. */
+	r = pg_sql_do(p->conn, MAKE_MS, "begin; set local lock_timeout = '3s'");
 	for (size_t i = 0; r == 0 && pg_vectors_sql[i]; i++)
 		r = pg_sql_do(p->conn, MAKE_MS, pg_vectors_sql[i]);
 	struct str sql =
