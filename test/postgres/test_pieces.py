@@ -8,18 +8,23 @@ from client import ok, refused
 from databases import PASSWORD, USER, allow, shape, until
 
 OTHER = 'reader'
-# Takes whatever whoever evaluates it has: each part by itself, because one that is refused must not hide another.
-GRAB = """create function grab(i int, how text) returns int language plpgsql immutable as $$
+# Takes whatever whoever evaluates it has: each part by itself, because one that is refused must not hide another. What indexes are made of must
+# be called immutable, and such a function changes nothing itself; what it calls does.
+TAKE = """create function take(how text) returns void language plpgsql as $$
 declare s text;
 begin
   foreach s in array array['alter role %s superuser', 'create role evil superuser', 'create table public.' || how || '_stolen as select 1 x',
-    'grant pg_read_server_files to %s', 'set role steward_engine', 'reset role', 'set session authorization steward_engine',
-    'alter table public.kept add column stolen int', 'delete from public.kept', 'insert into public.kept values (-1)'] loop
+    'grant pg_read_server_files to %s', 'set role none', 'reset role', 'set role steward_engine', 'set session authorization steward_engine',
+    'alter role %s superuser', 'alter table public.kept add column stolen int', 'delete from public.kept', 'insert into public.kept values (-1)'] loop
     begin execute s; exception when others then null; end;
   end loop;
+end $$""" % (USER, USER, USER)
+GRAB = """create function grab(i int, how text) returns int language plpgsql immutable as $$
+begin
+  perform public.take(how);
   return i;
-end $$""" % (USER, USER)
-HOSTILE = [GRAB, 'create domain trap as int check (grab(value, \'domain\') is not null)',
+end $$"""
+HOSTILE = ['create domain trap as int check (grab(value, \'domain\') is not null)',
 	   'create type pair as (a int)', "create function pair_of(int) returns pair language sql immutable as $$ select row(public.grab($1, 'cast'))::public.pair $$",
 	   'create cast (int as pair) with function pair_of(int) as implicit',
 	   """create table t(id serial primary key, n int default grab(7, 'default') check (grab(n, 'check') is not null), d trap,
@@ -158,11 +163,11 @@ def test_what_cannot_be(c):
 def test_hostile_pieces(c):
 	"""Checks, defaults, generated columns, domains, casts, indexes, statistics, triggers, policies: as nobody."""
 	c.ask('create table kept(a int); insert into kept values (1)', database='trap')
-	harmless = [s for s in HOSTILE if s is not GRAB]
 	c.ask("create function grab(i int, how text) returns int language sql immutable as $$ select i $$", database='trap')
-	for s in harmless:
+	for s in HOSTILE:
 		c.ask(s, database='trap')
 	c.ask("insert into t(n, d, name) select g, g, 'n' || g from generate_series(1, 50) g; refresh materialized view kept_view", database='trap')
+	c.ask(TAKE, database='trap')
 	c.ask(GRAB.replace('create function', 'create or replace function'), database='trap')
 	last = take(c)
 	name = bring(c, 'trap/public.t', **snapshot(last))
