@@ -154,7 +154,7 @@ def test_nothing_but_logins(world):
 	entries = world.history()
 	assert not [e for e in entries if 'user=ghost' in e['logLine'] or 'SQLSTATE 28P01' in e['logLine'] and 'no:' in e['logLine']]
 	assert not [e for e in entries if e['username'] == 'steward_engine' and e['authResult']]
-	assert {e['ipAddress'] for e in entries} == {'127.0.0.1', ELSEWHERE}
+	assert {e['ipAddress'] for e in entries if 'ipAddress' in e} == {'127.0.0.1', ELSEWHERE}
 	# Its own coming and going is left out of the log that users get, too; theirs is there.
 	log = gzip.decompress(world.server.get(world.path('clusters/%s/logs/db.gz' % primary['hostname'])).content)
 	assert b'connection authorized: user=app' in log and b'connection authorized: user=steward_engine' not in log
