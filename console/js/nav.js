@@ -23,4 +23,4 @@ export function screensOf(params, who) {
 		{icon: 'user', label: t('nav.account'), to: '/account', hidden: true}];
 }
 
-export const isAt = (path, s) => s.to === '/' || /^\/projects\/[^/]+$/.test(s.to) ? path === s.to || path === `${s.to}/` || Boolean(s.also && path.startsWith(s.also)) : path === s.to || path.startsWith(`${s.to}/`);
+export const isAt = (path, s) => s.to === '/' || /^\/projects\/[^/]+$/.test(s.to) ? path === s.to || path === `${s.to}/` || path === `${s.to}/create` || Boolean(s.also && path.startsWith(s.also)) : path === s.to || path.startsWith(`${s.to}/`);

@@ -146,7 +146,7 @@ else {
 		await until('it is found by distance', async () => {
 			await button(page, 'Search').click();
 			await page.getByText(/^Took/).waitFor();
-			return (await page.locator('.sql-rows tbody tr td').first().innerText()) === '1' && /"id": ?9,/.test(await first().innerText());
+			return (await page.locator('.sql-rows tbody tr td').first().innerText()) === '1.0000' && /"id": ?9,/.test(await first().innerText());
 		});
 		await row.getByRole('button', {name: 'What to do with meaning'}).click();
 		await page.getByRole('menuitem', {name: 'Delete'}).click();

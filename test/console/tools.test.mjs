@@ -83,6 +83,16 @@ check(server, 'small lines on the overview and the summary', async ({page}) => {
 	await have();
 	await signIn(page, project);
 	await page.getByRole('img', {name: /^Processor of orders within the last hour, now \d/}).waitFor();
+	/* A figure does not lie over the next cell, and what happened names nobody by a code. */
+	const over = () => page.locator('.clusters tbody td:has(.spark)').evaluateAll(cells => cells.flatMap(cell => {
+		const inside = document.createRange();
+		inside.selectNodeContents(cell);
+		return inside.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1 ? [cell.innerText] : [];
+	}));
+	assert.deepEqual(await over(), []);
+	await page.getByText('Cluster ready').first().waitFor();
+	await page.getByText(/by service account …\w{6}/).first().waitFor();
+	assert.doesNotMatch(await page.locator('main').innerText(), /mdb_sa_id/);
 	await picture(page, 'overview-lines', {themes: ['light', 'dark']});
 	await page.goto(cluster);
 	await page.getByRole('group', {name: 'The last hour'}).getByRole('img', {name: /^Connections/}).waitFor();

@@ -4,7 +4,7 @@ import {
 		Copy, Lazy, Empty, useLack,
 	say, words, once, room, duration
 } from './parts/kit.js';
-import {ClusterState, loadCluster, loadProcesses, loadRow, hardware, nodeCount, nodeName, placeText} from './parts/clusters.js';
+import {ClusterState, loadCluster, loadProcesses, loadRow, hardware, nodeCount, nodeName, placeText, versionText} from './parts/clusters.js';
 import {Sparks} from './parts/sparks.js';
 import {needLevel, progressOf, diskShare} from './parts/state.js';
 import {Connect} from './parts/connect.js';
@@ -59,7 +59,7 @@ function About({groupId, cluster, row}) {
 	const backup = !cluster.backupEnabled ? html`<span class="warn">${w('noBackups')}</span> <${Link} to=${backups}>${w('turnOn')}<//>`
 		: row?.lastBackupAt ? html`<${Time} at=${row.lastBackupAt} kind="ago" />` : w('noBackupYet');
 	return html`<${Card} title=${w('about')}><${Facts} items=${[
-		[w('version'), `PostgreSQL ${cluster.dbVersion ?? cluster.dbMajorVersion ?? ''}`], [w('size'), spec.instanceSize],
+		[w('version'), versionText(cluster)], [w('size'), spec.instanceSize],
 			[w('place'), placeText(cluster)],
 		[w('disk'), share === null ? w('gb', {n: spec.diskSizeGB ?? 0}) :
 			html`<${Meter} value=${share * 100} label=${w('disk')} note=${w('usedOf', {used: room(row.diskUsedBytes), all: room(row.diskBytes)})}

@@ -2,7 +2,7 @@
 import {
 	html, call, useState, useLoad, useLive, useQuery, setQuery, Page, Table, Button, Empty, Fault, Dialog, Search, Segments, Time, Raw, words, once
 } from './parts/kit.js';
-import {eventWords, eventAbout, eventWho, EventLine} from './parts/events.js';
+import {eventWords, eventAbout, eventWho, whoText, EventLine} from './parts/events.js';
 
 const w = words('events');
 const PAGE = 100, HOURS = {hour: 1, day: 24, week: 168};
@@ -11,7 +11,7 @@ const COLUMNS = once(() => [
 	{key: 'created', label: w('when'), width: '14rem', value: e => e.created, cell: e => html`<${Time} at=${e.created} kind="full" />`},
 	{key: 'what', label: w('what'), main: true, value: e => e.eventTypeName, cell: e => html`<${EventLine} e=${e} plain />`},
 	{key: 'who', label: w('who'), width: '16rem', wide: true, value: eventWho,
-		cell: e => eventWho(e) || html`<span class="dim">${w('service')}</span>`},
+		cell: e => eventWho(e) ? html`<span title=${eventWho(e)}>${whoText(e)}</span>` : html`<span class="dim">${w('service')}</span>`},
 	{key: 'from', label: w('from'), width: '9rem', wide: true, value: e => e.remoteAddress ?? ''}
 ]);
 

@@ -5,7 +5,7 @@ import {
 	Segments, Search, Icon, words, once, number, room, duration, Time, Meter
 } from './parts/kit.js';
 import {levelOf, needLevel, rankOf, progressOf, diskShare} from './parts/state.js';
-import {ClusterState} from './parts/clusters.js';
+import {ClusterState, shortVersion} from './parts/clusters.js';
 import {Activity} from './parts/events.js';
 import {RowSpark} from './parts/sparks.js';
 
@@ -145,15 +145,15 @@ const still = column => ({...column, cell: c => {
 const COLUMNS = once(() => [
 	{key: 'state', label: w('state'), width: '15%', sort: true, value: rankOf, cell: c => html`<${StateCell} c=${c} />`},
 	{key: 'name', label: w('cluster'), sort: true, value: c => c.name.toLowerCase(), main: true,
-		cell: c => html`${c.name}<small>${[c.groupName, c.version, c.instanceSize].filter(Boolean).join(' · ')}</small>`},
-	{key: 'nodes', label: w('nodes'), width: '12%', sort: true, value: c => nodesUp(c) - nodesAll(c), cell: c => html`<${NodesCell} c=${c} />`},
-	{key: 'load', label: w('load'), width: '13%', sort: false, wide: true, cell: c => html`<${RowSpark} key=${c.id} c=${c} />`},
+		cell: c => html`${c.name}<small>${[c.groupName, shortVersion(c.version), c.instanceSize].filter(Boolean).join(' · ')}</small>`},
+	{key: 'nodes', label: w('nodes'), width: '14%', sort: true, value: c => nodesUp(c) - nodesAll(c), cell: c => html`<${NodesCell} c=${c} />`},
+	{key: 'load', label: w('load'), width: '12%', sort: false, wide: true, cell: c => html`<${RowSpark} key=${c.id} c=${c} />`},
 	{key: 'primary', label: w('primary'), width: '13%', sort: true, wide: true, value: c => c.primary ?? '',
-		cell: c => c.primary ? html`<span class="sub own" title=${c.primary}>${c.primary.split('.')[0].replace(/^[^-]*/, c.name.toLowerCase())}</span>` : html`<span class="dim">—</span>`},
+		cell: c => c.primary ? html`<span class="sub own" title=${c.primary}>${c.primary.split('.')[0].replace(/^[^-]*-/, '')}</span>` : html`<span class="dim">—</span>`},
 	{key: 'lag', label: w('lag'), width: '7%', sort: true, value: c => c.lagSeconds ?? -1,
 		cell: c => missing(c.lagSeconds) ? html`<span class="dim">—</span>` :
 			html`<span class=${c.lagSeconds > 30 ? 'warn' : ''}>${duration(c.lagSeconds)}</span>`},
-	{key: 'disk', label: w('disk'), width: '12%', sort: true, value: c => diskShare(c) ?? -1, cell: c => html`<${DiskCell} c=${c} />`},
+	{key: 'disk', label: w('disk'), width: '11%', sort: true, value: c => diskShare(c) ?? -1, cell: c => html`<${DiskCell} c=${c} />`},
 	{key: 'backup', label: w('backup'), width: '11%', sort: true, value: c => c.lastBackupAt ? Date.parse(c.lastBackupAt) : 0,
 		cell: c => c.lastBackupAt ? html`<span class=${late(c) ? 'warn' : ''}><${Time} at=${c.lastBackupAt} kind="ago" /></span>` :
 			html`<span class="dim">${w('never')}</span>`}

@@ -22,7 +22,7 @@ function uplot() {
 const COLOURS = ['--accent', '--busy', '--warn-fill', '--bad-fill', '--off', '--ok'];
 export const colourOf = i => COLOURS[i % COLOURS.length];
 const seconds = at => typeof at === 'number' ? at > 1e11 ? at / 1000 : at : Date.parse(at) / 1000;
-export const valueText = (v, unit) => v === null || v === undefined ? '—' : unit === 'bytes' ? bytes(v) : unit === 'ms' ? duration(v / 1000) : `${number(v, Math.abs(v) < 10 ? 2 : 0)}${unit ? ` ${unit}` : ''}`;
+export const valueText = (v, unit) => v === null || v === undefined ? '—' : unit === 'bytes' ? bytes(v) : unit === 'ms' ? duration(v / 1000) : `${number(v, Math.abs(v) < 10 ? 2 : 0)}${/^[%/]/.test(unit ?? '') ? unit : unit ? ` ${unit}` : ''}`;
 
 /* The times of an axis, as far apart as a step says. */
 const clock = step => {

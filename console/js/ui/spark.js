@@ -15,5 +15,5 @@ export function Spark({values, most, label}) {
 	});
 	if (known.length === 1)
 		d += 'h.01'; // a dot
-	return html`<svg class="spark" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${label}><path d=${d} /></svg>`;
+	return html`<svg class="spark" viewBox=${`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label=${label}><path d=${d} class=${known.length === 1 ? 'one' : undefined} /></svg>`;
 }

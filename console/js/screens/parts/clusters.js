@@ -13,6 +13,9 @@ export const firstRegion = c => regions(c)[0] ?? {};
 export const hardware = c => firstRegion(c).electableSpecs ?? {};
 export const nodeCount = c => regions(c).reduce((n, r) => n + ['electableSpecs', 'readOnlySpecs',
 	'analyticsSpecs'].reduce((m, k) => m + (r[k]?.nodeCount ?? 0), 0), 0);
+/* "15.20.0", as the reference writes versions, is PostgreSQL 15.20. */
+export const shortVersion = text => String(text ?? '').replace(/^(\d+\.\d+)\.0$/, '$1');
+export const versionText = c => `PostgreSQL ${shortVersion(c.dbVersion ?? c.dbMajorVersion)}`;
 export const placeText = c => regions(c).map(r => `${r.providerName} ${r.regionName}`).filter((x, i, all) => all.indexOf(x) === i).join(', ');
 
 /* The cluster with what only headers tell: how far a change is, or why it is stuck. */

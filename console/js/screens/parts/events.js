@@ -15,6 +15,11 @@ export function eventWords(type = '') {
 }
 
 export const eventWho = e => e.username ?? e.publicKey ?? e.clientId ?? e.apiKeyName ?? '';
+/* A service account has a long id and, in its events, no name. */
+export const whoText = e => {
+	const who = eventWho(e);
+	return /^mdb_sa_id_/.test(who) ? w('account', {end: who.slice(-6)}) : who;
+};
 /* Most types have no field for the cluster; the raw form says it in words. */
 export const eventCluster = e => e.clusterName ?? /; clusterName: ([^;]+)/.exec(e.raw?.description ?? '')?.[1]?.trim();
 export const eventAbout = e => eventCluster(e) ?? e.targetUsername ?? e.dbUserUsername ?? e.whitelistEntry ?? e.teamName ?? e.hostname ??
@@ -22,7 +27,7 @@ export const eventAbout = e => eventCluster(e) ?? e.targetUsername ?? e.dbUserUs
 
 /* plain: without links of its own, for a cell that opens something. */
 export function EventLine({e, plain}) {
-	const about = eventAbout(e), who = eventWho(e), cluster = eventCluster(e);
+	const about = eventAbout(e), who = whoText(e), cluster = eventCluster(e);
 	return html`${about && html`<b>${!plain && cluster && e.groupId ?
 		html`<${Link} to=${`/projects/${e.groupId}/clusters/${encodeURIComponent(cluster)}`}>${about}<//>` :
 		about}</b>`} ${eventWords(e.eventTypeName)}${!plain && who && html`<span class="dim"> ${w('by', {who})}</span>`}`;

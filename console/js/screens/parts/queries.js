@@ -75,11 +75,11 @@ function Shapes({groupId, name, period}) {
 }
 
 const SLOW = once(() => [
-	{key: 'at', label: w('when'), width: '11rem', value: q => q.at ?? '', cell: q => html`<${Time} at=${q.at} kind="full" />`},
+	{key: 'at', label: w('when'), width: '12.5rem', value: q => q.at ?? '', cell: q => html`<${Time} at=${q.at} kind="full" />`},
 	{key: 'line', label: w('query'), main: true, value: q => q.text, cell: q => html`<code class="mono clip">${q.text}</code>`},
 	{key: 'where', label: w('table'), width: '16%', wide: true, value: q => q.namespace},
 	{key: 'took', label: w('took'), width: '9%', value: q => q.took, cell: q => ms(q.took)},
-	{key: 'node', label: w('node'), width: '14%', wide: true, value: q => q.node}
+	{key: 'node', label: w('node'), width: '11rem', wide: true, value: q => q.node}
 ]);
 
 const document = text => {

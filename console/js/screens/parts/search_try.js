@@ -4,7 +4,7 @@ import {isVector, parsed, vectorOf} from './search_forms.js';
 import {Answer, Login, useLogin} from './sql.js';
 
 const w = words('search');
-const SHOWN = 20;
+const SHOWN = 20, SCORE = 'round(score::numeric, 4) as score';
 const literal = text => `E'${text.replace(/[\\']/g, c => c + c)}'`;
 const ident = name => `"${name.replace(/"/g, '""')}"`;
 const nameOf = index => literal(`${index.collectionName}.${index.name}`);
@@ -12,7 +12,7 @@ const labelOf = i => `${i.database}.${i.collectionName}: ${i.name}`;
 
 /* Words are looked for in all fields of words; what begins with a brace is a query as it is. */
 const queryOf = text => text.trim().startsWith('{') ? parsed(text, 'words') : {text: {query: text, path: {wildcard: '*'}}};
-const wordsStatement = (index, f) => `select score, document from steward_search.query(${nameOf(index)}, ${literal(JSON.stringify(queryOf(f.words)))}, '{"limit": ${SHOWN}}')`;
+const wordsStatement = (index, f) => `select ${SCORE}, document from steward_search.query(${nameOf(index)}, ${literal(JSON.stringify(queryOf(f.words)))}, '{"limit": ${SHOWN}}')`;
 
 /* Numbers, in brackets or without, or a question whose answer is the vector. */
 function vectorText(text) {
@@ -27,7 +27,7 @@ function vectorText(text) {
 /* The vector itself is no part of what is shown: it may have thousands of numbers. */
 function vectorStatement(index, f) {
 	const options = {limit: SHOWN, ...f.filter.trim() && {filter: parsed(f.filter, 'filter')}};
-	return `select score, document - ${literal(vectorOf(index.latestDefinition).path)} as document
+	return `select ${SCORE}, document - ${literal(vectorOf(index.latestDefinition).path)} as document
 from steward_search.vector(${nameOf(index)}, ${vectorText(f.vector)}, ${literal(JSON.stringify(options))})`;
 }
 
