@@ -25,6 +25,7 @@
 #define PAUSED_MS 60000
 #define REBUILD_MS 600000
 #define STRAYS_MS 60000
+#define COUNT_US 20000000 /* of one look: others wait for its worker */
 #define ATTEMPTS 10
 
 /* The same as of other indexes: one after the other. */
@@ -404,6 +405,7 @@ struct sight {
 struct sights {
 	struct sight list[SEARCH_INDEXES_MAX];
 	size_t count;
+	int64_t count_until_us; /* the machine's clock: after that no index's words are counted any more */
 };
 
 /* NULL: the database does not answer now. */
@@ -437,6 +439,7 @@ static void index_look(struct job_run *r, struct str cluster_id, const struct do
 	sight->status = status_of(r->ctx, r->arena, &want, &sight->outgrown, &sight->why);
 	const struct service *s = r->ctx;
 	if (sight->status && strcmp(sight->status, "READY") == 0 && s->engine_ops->index->count &&
+	    clock_mono_us() < sights->count_until_us &&
 	    s->engine_ops->index->count(s->engine_state, &want.index, job_stop(r), r->arena) == -EAGAIN)
 		log_debug("search index %.*s: its words are counted later", STR_ARG(d->id));
 	bool gone = sight->status && strcmp(sight->status, "READY") != 0;
@@ -576,9 +579,11 @@ static int look_step(struct job_run *r)
 		return result;
 	if (!count)
 		return last_look(r, &cluster);
-	sights->count = 0;
+	*sights = (struct sights){.count_until_us = clock_mono_us() + COUNT_US};
+	/* Each time from another one on, so that in the end all are counted. */
+	size_t from = (size_t)(clock_now_ms() / WATCH_MS) % count;
 	for (size_t i = 0; i < count && !json_flag(cluster.body, "paused"); i++)
-		index_look(r, cluster.doc.id, &docs[i], sights);
+		index_look(r, cluster.doc.id, &docs[(from + i) % count], sights);
 	if (!json_flag(cluster.body, "paused"))
 		strays_look(r, cluster.doc.id, sights->count > 0);
 	r->save = sights->count ? sights_save : NULL;
