@@ -37,8 +37,8 @@ static void test_kept(struct arena *a)
 {
 	static const char *const texts[] = {
 	        "select a, count(*) from t where b = $1 group by 1 order by 2 desc, 1 limit $2",
-	        "select string_agg(a, $1 order by 1), cast(a as numeric(10, 2)), b::varchar(20), "
-	        "c::public.geometry(Point, 4326)",
+	        "select string_agg(a, $1 order by 1), cast(a as numeric(10, 2)), b::varchar(20)",
+	        "select c::public.geometry(Point, 4326)",
 	        "select * from f($1) as x(a numeric(5), b character varying(7), c timestamp(3) with time zone)",
 	        "with q as materialized (select a from t order by 1) select * from q",
 	        "select sum(a) over (partition by b order by c)",
