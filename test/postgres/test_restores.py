@@ -230,6 +230,11 @@ def hurry(place, *kinds):
 	ok(place.server.patch('/groups/' + place.server.group, json={'name': ok(place.server.get('/groups/' + place.server.group))['name']}))
 
 
+def has_run(place, kind):
+	with contextlib.closing(sqlite3.connect(place.data / 'steward.db', timeout=30)) as db:
+		return db.execute('SELECT min(due_ms) FROM job WHERE kind = ?', (kind,)).fetchone()[0] > 0
+
+
 @pytest.mark.skipif(REMOTE, reason='writes to the file of the store')
 def test_log_that_is_taken_out_of_the_repository(place):
 	"""A segment in the middle of the log that lies in the repository no more: while a node has it, it is put there again; where none
@@ -237,6 +242,8 @@ def test_log_that_is_taken_out_of_the_repository(place):
 	c = cluster(place, 'holed')
 	bases = lambda: [d['id'] for d in ok(c.server.get(c.path + '/backup/snapshots'))['results'] if d['status'] == 'completed']
 	first, = until(bases, 120, 'the snapshot that begins the window')
+	hurry(place, 'backup_archive')
+	until(lambda: has_run(place, 'backup_archive'), 60, 'that the window has begun is seen')  # without that, a hole is one that did not begin
 	told = lambda: [e['eventTypeName'] for e in ok(c.server.get('/groups/%s/events?clusterNames=holed' % c.server.group))['results']
 			if e['eventTypeName'].startswith('CPS_OPLOG')]
 	stored = lambda: sorted(p for p in place.data.glob('backups/*/*/wal/%s/*/0/00000001/*' % c.id) if p.suffix == '')
