@@ -414,11 +414,12 @@ def test_nothing_is_lost_or_twice_whatever_is_killed(place, database):
 		for turn in range(18):
 			allowed.release(8)  # as many on a slow machine: each look reads all that was written
 			process = place.start(rows=3000)
-			time.sleep(rng.random() * 0.5)
 			what = ['mover', 'helper', 'backend', 'mover', 'helper', 'server'][turn % 6]
-			pids = {'mover': [process.pid], 'helper': children(process.pid), 'backend': [], 'server': []}[what]
-			if what == 'backend':
-				pids = backends(place)
+			look = {'mover': lambda: [process.pid], 'helper': lambda: children(process.pid), 'backend': lambda: backends(place), 'server': lambda: []}[what]
+			pids = look()
+			while not pids and what != 'server' and process.poll() is None:
+				pids = look()
+			time.sleep(rng.random() * (0.05 if what in ('helper', 'backend') else 0.5))  # those live for a batch
 			if what == 'server':
 				database.stop(signal.SIGQUIT)
 				kills[what] += 1
