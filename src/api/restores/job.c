@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -158,18 +157,13 @@ static void *watch_main(void *arg)
 
 /* --- the step */
 
-static void text_put(char *to, size_t size, struct str text)
-{
-	snprintf(to, size, "%.*s", STR_ARG(text));
-}
-
 static void point_read(struct arena *a, const json_t *plan, struct restoring *w)
 {
 	const json_t *point = json_object_get(plan, "point");
 	struct str kind = json_field(point, "kind");
 	w->point.kind = str_is(kind, "snapshot") ? POINT_SNAPSHOT : str_is(kind, "time") ? POINT_TIME : POINT_POSITION;
 	w->point.time_ms = json_number(point, "time");
-	text_put(w->point.position.set, sizeof w->point.position.set, json_field(point, "set"));
+	str_copy(json_field(point, "set"), w->point.position.set, sizeof w->point.position.set);
 	w->point.position.timeline = (unsigned)json_number(point, "timeline");
 	w->point.position.lsn = strtoull(arena_z(a, json_field(point, "lsn")), NULL, 16);
 }
@@ -201,8 +195,8 @@ static int restoring_load(struct tx *tx, struct job_run *r, struct restoring *w)
 	if (w->found)
 		result = cluster_want_load(r->ctx, tx, r->arena, &w->target, &w->want, &w->access);
 	if (!json_object_get(w->job.plan, "only"))
-		text_put(w->want.engine.backup.incarnation, sizeof w->want.engine.backup.incarnation,
-		         json_field(w->job.plan, "incarnation"));
+		str_copy(json_field(w->job.plan, "incarnation"), w->want.engine.backup.incarnation,
+		         sizeof w->want.engine.backup.incarnation);
 	return result < 0 ? result : busy_read(tx, r, w);
 }
 

@@ -53,11 +53,6 @@ bool restore_is_over(const struct restore *r)
 	return ended || (!restore_is_download(r) && json_field(r->body, "finishedAt").n);
 }
 
-static void text_put(char *to, size_t size, struct str text)
-{
-	snprintf(to, size, "%.*s", STR_ARG(text));
-}
-
 int restore_sources(struct tx *tx, struct arena *a, const struct restore *r, struct engine_source **ret_list,
                     size_t *ret_count)
 {
@@ -65,11 +60,11 @@ int restore_sources(struct tx *tx, struct arena *a, const struct restore *r, str
 	struct engine_source first = {.region = ""}, *others = NULL;
 	struct snapshot s;
 	size_t count = 0, made = 1;
-	text_put(first.group_id, sizeof first.group_id, json_field(from, "group"));
-	text_put(first.cluster_id, sizeof first.cluster_id, json_field(from, "cluster"));
-	text_put(first.incarnation, sizeof first.incarnation, json_field(from, "incarnation"));
-	text_put(first.snapshot_id, sizeof first.snapshot_id, json_field(from, "snapshot"));
-	text_put(first.region, sizeof first.region, json_field(from, "region"));
+	str_copy(json_field(from, "group"), first.group_id, sizeof first.group_id);
+	str_copy(json_field(from, "cluster"), first.cluster_id, sizeof first.cluster_id);
+	str_copy(json_field(from, "incarnation"), first.incarnation, sizeof first.incarnation);
+	str_copy(json_field(from, "snapshot"), first.snapshot_id, sizeof first.snapshot_id);
+	str_copy(json_field(from, "region"), first.region, sizeof first.region);
 	int result = snapshot_get(tx, a, json_field(from, "snapshot"), &s);
 	if (result < 0 && result != -ENOENT)
 		return result;
