@@ -43,8 +43,10 @@ def test_replica_set(server, group):
 
 
 @pytest.mark.skipif(bool(dialect.NAME), reason='a dialect has nothing beside the reference')
-def test_what_lies_beside_a_process(server, group):
-	"""Only below a process, for those who may read slow statements; this engine has none of it."""
+def test_what_lies_beside_a_process(module_server):
+	"""Only below a process, for those who may read slow statements; this engine has none of it. Not recorded: the reference has no such path."""
+	server = module_server
+	group = server.group
 	create(server, group, 'Orders')
 	one = '/groups/%s/processes/%s' % (group, processes(server, group)['results'][0]['id'])
 	for part in ('activity', 'vacuum'):
