@@ -15,7 +15,7 @@
 #define PORT 27017
 
 static const char *const change_names[] = {"none",     "create",  "update", "delete", "sample", "access",
-                                           "snapshot", "restore", "drill",  "index",  "search"};
+                                           "snapshot", "restore", "drill",  "index",  "search", "archive"};
 /* Shares of the time that a creation takes; backup.c has its own. */
 static const double change_share[SIM_CHANGES] = {0, 1, 2 / 3.0, 1 / 3.0, 2 / 3.0};
 static const char *const change_words[] = {"", "making nodes", "changing nodes", "removing nodes", "loading data"};
@@ -219,6 +219,7 @@ static void sim_stop(struct engine *e)
 		while (e->buckets[i])
 			cluster_drop(e, e->buckets[i]->id);
 	sim_backups_free(e->backups);
+	sim_lakes_free(e);
 	pthread_mutex_destroy(&e->lock);
 	free(e);
 }
@@ -531,6 +532,7 @@ const struct engine_ops engine_simulated = {
         .backup = &sim_backup,
         .query = &sim_query,
         .index = &sim_index,
+        .lake = &sim_lake,
         .shapes = &sim_shapes,
         .control = &sim_control,
 };

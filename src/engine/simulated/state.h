@@ -22,6 +22,7 @@ enum sim_change {
 	SIM_DRILL,
 	SIM_INDEX,
 	SIM_SEARCH, /* a search index that answers queries is gone */
+	SIM_LAKE,   /* rows move to an online archive */
 	SIM_CHANGES
 };
 
@@ -53,6 +54,7 @@ struct sim_cluster {
 };
 
 struct sim_backups; /* backup.c */
+struct sim_lake;    /* lake.c */
 
 struct engine {
 	pthread_mutex_t lock;
@@ -64,6 +66,7 @@ struct engine {
 	char away[48];           /* region whose repository is */
 	uint64_t download_bytes; /* of a file beside, in downloads */
 	struct sim_backups *backups;
+	struct sim_lake *lakes;       /* online archives, also of clusters that are gone */
 	const struct data_keys *keys; /* of projects; may be NULL */
 };
 
@@ -105,6 +108,9 @@ double sim_table_at(const struct sim_moment *m, const char *node, const char *na
 
 /* --- index.c */
 extern const struct engine_index_ops sim_index;
+/* --- lake.c */
+void sim_lakes_free(struct engine *e);
+extern const struct engine_lake_ops sim_lake;
 /* --- log.c: of engine_log_ops */
 int sim_log_open(struct engine *e, const struct engine_log *log, int *ret_fd);
 int sim_log_follow(struct engine *e, const struct engine_log *log, struct engine_log_range *range,
