@@ -15,10 +15,11 @@ declare s text;
 begin
   foreach s in array array['alter role %s superuser', 'create role evil superuser', 'create table public.' || how || '_stolen as select 1 x',
     'grant pg_read_server_files to %s', 'set role none', 'reset role', 'set role steward_engine', 'set session authorization steward_engine',
-    'alter role %s superuser', 'alter table public.kept add column stolen int', 'delete from public.kept', 'insert into public.kept values (-1)'] loop
+    'alter role %s superuser', 'grant "steward:restore" to %s', 'alter table public.kept add column stolen int', 'delete from public.kept',
+    'insert into public.kept values (-1)'] loop
     begin execute s; exception when others then null; end;
   end loop;
-end $$""" % (USER, USER, USER)
+end $$""" % (USER, USER, USER, USER)
 GRAB = """create function grab(i int, how text) returns int language plpgsql immutable as $$
 begin
   perform public.take(how);
@@ -235,6 +236,23 @@ def test_what_an_owner_has_set(c):
 	assert bring(c, 'mine', 'true', **snapshot(last)) == 'mine'
 	assert c.ask("select count(*) from t", database='mine') == [(0,)]
 	clean(c)
+
+
+def test_a_search_path_before_postgresqls_own(c):
+	"""What an owner has set is tried by the superuser, who sets it for the new one: by then names mean what that owner likes."""
+	c.ask('create database path')
+	for s in ('create table kept(a int)', TAKE, 'create schema own', "alter database path set search_path = own, public, pg_catalog",
+		  "create function own.current_database() returns name language plpgsql as $$ begin perform public.take('database'); return 'path'; end $$",
+		  "create function own.format(text, name, text) returns text language plpgsql as $$ begin perform public.take('format'); return 'select 1'; end $$",
+		  "create function own.set_config(text, text, bool) returns text language plpgsql as $$ begin perform public.take('set'); return ''; end $$",
+		  "create function own.current_setting(text) returns text language plpgsql as $$ begin perform public.take('setting'); return ''; end $$",
+		  'create table own.t(a int)', "alter database path set work_mem = '8MB'"):
+		c.ask(s, database='path')
+	beside = bring(c, 'path', **snapshot(take(c)))
+	clean(c)
+	assert c.ask('select setconfig from pg_db_role_setting s join pg_database d on d.oid = setdatabase where datname = \'%s\'' % beside) == [
+		(['search_path=own, public, pg_catalog', 'work_mem=8MB'],)]
+	assert c.ask("select relname from pg_class where relname ~ '_stolen$'", database=beside) == []
 
 
 def test_a_moment(c):

@@ -221,10 +221,12 @@ const char pg_piece_sql_owners[] =
 	"execute format('alter database %I owner to %I', current_database(), '" PG_RESTORE "');\n"
 	"end $steward$";
 
-/* What can be set by everybody comes with the database: by its value alone, which is no part of a statement. */
+/* What can be set by everybody comes with the database: by its value alone, which is no part of a statement. While the
+ * session has it, names are looked up as it says: a search_path can put functions of the database's own before those of
+ * PostgreSQL, so nothing is called there that is not qualified, and the statement was made before. */
 const char pg_piece_sql_settings[] =
 	"do $steward$\n"
-	"declare " WANTED "x record; was text;\n"
+	"declare " WANTED "x record; was text; statement text;\n"
 	"begin\n"
 	"execute format('alter database %I reset all', current_database());\n"
 	"for x in select distinct grantee from pg_database, aclexplode(datacl) where datname = current_database() and grantee <> datdba loop\n"
@@ -236,9 +238,10 @@ const char pg_piece_sql_settings[] =
 	"loop\n"
 	"  begin\n"
 	"    was := current_setting(x.n);\n"
-	"    perform set_config(x.n, x.v, true);\n"
-	"    execute format('alter database %I set %I from current', current_database(), x.n);\n"
-	"    perform set_config(x.n, was, true);\n"
+	"    statement := format('alter database %I set %I from current', current_database(), x.n);\n"
+	"    perform pg_catalog.set_config(x.n, x.v, true);\n"
+	"    execute statement;\n"
+	"    perform pg_catalog.set_config(x.n, was, true);\n"
 	"  exception when others then null;\n"
 	"  end;\n"
 	"end loop;\n"
