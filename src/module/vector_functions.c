@@ -9,22 +9,26 @@
 #include <fmgr.h>
 
 #include <access/htup_details.h>
+#include <access/table.h>
+#include <access/tableam.h>
 #include <catalog/pg_type.h>
-#include <executor/spi.h>
 #include <funcapi.h>
 #include <math.h>
 #include <miscadmin.h>
 #include <utils/builtins.h>
+#include <utils/lsyscache.h>
+#include <utils/rel.h>
+#include <utils/snapmgr.h>
 
-#define FETCH 200
 #define SAMPLE_BYTES (64u << 20)
+#define CENTERS_BYTES (8u << 20)
 #define BEST_MOST 10000
 
 PG_FUNCTION_INFO_V1(steward_vector_cell);
 PG_FUNCTION_INFO_V1(steward_vector_code);
 PG_FUNCTION_INFO_V1(steward_vector_cells);
 PG_FUNCTION_INFO_V1(steward_vector_score);
-PG_FUNCTION_INFO_V1(steward_vector_centers);
+PG_FUNCTION_INFO_V1(steward_vector_divide);
 PG_FUNCTION_INFO_V1(steward_vector_best);
 PG_FUNCTION_INFO_V1(steward_vector_best_end);
 
@@ -174,7 +178,7 @@ Datum steward_vector_best_end(PG_FUNCTION_ARGS)
 
 /* --- training */
 
-/* What is drawn of all that a statement gives: each row with the same chance. */
+/* What is drawn of a table's rows: each with the same chance. */
 struct drawing {
 	float *at;
 	size_t n, count, room;
@@ -188,53 +192,38 @@ static uint64 lot(struct drawing *d)
 	return d->state >> 16;
 }
 
-static void draw(struct drawing *d, ArrayType *v)
+/* Only what is drawn is fetched from where long values lie. */
+static void draw(struct drawing *d, Datum value)
 {
 	static float room[VECTOR_MOST];
-	const float *at = vector_numbers(v, d->n);
-	if (!at || !vector_prepare(d->kind, at, d->n, room))
-		return;
-	uint64 place = d->seen < d->room ? d->seen : lot(d) % (d->seen + 1);
+	uint64 place = d->count < d->room ? d->count : lot(d) % (d->seen + 1);
 	d->seen++;
 	if (place >= d->room)
 		return;
-	memcpy(d->at + place * d->n, room, d->n * sizeof(float));
-	if (d->count < d->room)
-		d->count++;
-}
-
-static void rows_draw(struct drawing *d)
-{
-	for (uint64 i = 0; i < SPI_processed; i++) {
-		bool null;
-		Datum value = SPI_getbinval(SPI_tuptable->vals[i], SPI_tuptable->tupdesc, 1, &null);
-		if (null)
-			continue;
-		ArrayType *v = DatumGetArrayTypeP(value);
-		draw(d, v);
-		if ((Pointer)v != DatumGetPointer(value))
-			pfree(v);
+	ArrayType *v = DatumGetArrayTypeP(value);
+	const float *at = vector_numbers(v, d->n);
+	if (at && vector_prepare(d->kind, at, d->n, room)) {
+		memcpy(d->at + place * d->n, room, d->n * sizeof(float));
+		d->count += place == d->count;
 	}
+	if ((Pointer)v != DatumGetPointer(value))
+		pfree(v);
 }
 
-static void statement_draw(struct drawing *d, const char *statement)
+static uint64 table_draw(struct drawing *d, Relation table, AttrNumber column)
 {
-	if (SPI_connect() != SPI_OK_CONNECT)
-		elog(ERROR, "SPI_connect failed");
-	SPIPlanPtr plan = SPI_prepare(statement, 0, NULL);
-	if (!plan)
-		elog(ERROR, "the statement cannot be prepared");
-	Portal portal = SPI_cursor_open(NULL, plan, NULL, NULL, true);
-	if (SPI_gettypeid(portal->tupDesc, 1) != FLOAT4ARRAYOID)
-		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("the column is not of the type real[]")));
-	do {
+	TupleTableSlot *slot = table_slot_create(table, NULL);
+	TableScanDesc scan = table_beginscan(table, GetActiveSnapshot(), 0, NULL);
+	uint64 rows = 0;
+	for (bool null; table_scan_getnextslot(scan, ForwardScanDirection, slot); rows++) {
 		CHECK_FOR_INTERRUPTS();
-		SPI_cursor_fetch(portal, true, FETCH);
-		rows_draw(d);
-		SPI_freetuptable(SPI_tuptable);
-	} while (SPI_processed);
-	SPI_cursor_close(portal);
-	SPI_finish();
+		Datum value = slot_getattr(slot, column, &null);
+		if (!null)
+			draw(d, value);
+	}
+	table_endscan(scan);
+	ExecDropSingleTupleTableSlot(slot);
+	return rows;
 }
 
 static void pause_for_interrupts(void)
@@ -247,28 +236,22 @@ static void *room_for(size_t bytes)
 	return MemoryContextAllocHuge(CurrentMemoryContext, bytes + 1);
 }
 
-/* centers(statement, kind, dimensions, most): the vectors that the statement gives, divided among so many centers. */
-Datum steward_vector_centers(PG_FUNCTION_ARGS)
+/* More centers than that cost more than they save; and so many that few of them have too few members to be kept. */
+static size_t centers_most(const struct drawing *d, uint64 rows)
 {
-	char *statement = text_to_cstring(PG_GETARG_TEXT_PP(0));
-	int32 n = PG_GETARG_INT32(2), most = PG_GETARG_INT32(3);
-	if (!superuser())
-		ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied")));
-	if (n < 1 || n > VECTOR_MOST || most < 1 || most > 65536)
-		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("too many dimensions or centers")));
-	size_t width = (size_t)n * sizeof(float);
-	struct drawing d = {.n = (size_t)n,
-	                    .room = SAMPLE_BYTES / width,
-	                    .kind = (enum vector_kind)PG_GETARG_CHAR(1),
-	                    .state = 20261119};
-	d.at = room_for(d.room * width);
-	statement_draw(&d, statement);
-	/* So many that few of them have too few members to be kept. */
-	size_t fit = d.count / ((size_t)2 * VECTOR_MEMBERS_MIN);
-	struct vector_training t = {.sample = d.at,
-	                            .n = d.n,
-	                            .count = d.count,
-	                            .most = (size_t)most < fit ? (size_t)most : fit,
+	size_t most = (size_t)(4 * sqrt((double)rows)), large = CENTERS_BYTES / (d->n * sizeof(float)),
+	       fit = d->count / ((size_t)2 * VECTOR_MEMBERS_MIN);
+	most = most > large ? large : most ? most : 1;
+	return most < fit ? most : fit;
+}
+
+static bytea *centers_make(const struct drawing *d, uint64 rows)
+{
+	size_t width = d->n * sizeof(float);
+	struct vector_training t = {.sample = d->at,
+	                            .n = d->n,
+	                            .count = d->count,
+	                            .most = centers_most(d, rows),
 	                            .pause = pause_for_interrupts};
 	t.order = room_for(t.count * sizeof *t.order);
 	t.assigned = room_for(t.count * sizeof *t.assigned);
@@ -277,7 +260,42 @@ Datum steward_vector_centers(PG_FUNCTION_ARGS)
 	t.halves = room_for(t.most * sizeof *t.halves);
 	bytea *result = palloc(VARHDRSZ + t.most * width);
 	t.centers = (float *)VARDATA(result);
-	size_t count = vector_train(&t);
-	SET_VARSIZE(result, VARHDRSZ + count * width);
-	PG_RETURN_BYTEA_P(result);
+	SET_VARSIZE(result, VARHDRSZ + vector_train(&t) * width);
+	return result;
+}
+
+static AttrNumber vector_column(Relation table, text *name)
+{
+	AttrNumber column = get_attnum(RelationGetRelid(table), text_to_cstring(name));
+	if (table->rd_rel->relkind != RELKIND_RELATION || column <= 0 ||
+	    TupleDescAttr(RelationGetDescr(table), column - 1)->atttypid != FLOAT4ARRAYOID)
+		ereport(ERROR, (errcode(ERRCODE_DATATYPE_MISMATCH), errmsg("the column is not of the type real[]")));
+	return column;
+}
+
+/* divide(rel, column, kind, dimensions): the table's vectors, divided among centers, and how many rows it has. They are
+ * read without a statement. To plan one is to run code: what calls an immutable function with constants in an index of
+ * the table, or in its statistics, is evaluated by whoever plans, and this is asked by the superuser. */
+Datum steward_vector_divide(PG_FUNCTION_ARGS)
+{
+	int32 n = PG_GETARG_INT32(3);
+	TupleDesc columns;
+	if (!superuser())
+		ereport(ERROR, (errcode(ERRCODE_INSUFFICIENT_PRIVILEGE), errmsg("permission denied")));
+	if (n < 1 || n > VECTOR_MOST)
+		ereport(ERROR, (errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("too many dimensions")));
+	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "the result is no row");
+	size_t width = (size_t)n * sizeof(float);
+	struct drawing d = {.n = (size_t)n,
+	                    .room = SAMPLE_BYTES / width,
+	                    .kind = (enum vector_kind)PG_GETARG_CHAR(2),
+	                    .state = 20261119};
+	d.at = room_for(d.room * width);
+	Relation table = table_open(PG_GETARG_OID(0), AccessShareLock);
+	uint64 rows = table_draw(&d, table, vector_column(table, PG_GETARG_TEXT_PP(1)));
+	table_close(table, NoLock);
+	bool nulls[2] = {false};
+	Datum values[2] = {PointerGetDatum(centers_make(&d, rows)), Int64GetDatum((int64)rows)};
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(columns), values, nulls)));
 }

@@ -253,7 +253,7 @@ def test_readers_rights(world):
 		cursor.execute('set enable_seqscan = off')
 		cursor.execute('explain select from only guarded t where steward_vectors.cell(%s, t.v) = any (%s)', (build, [1, 2]))
 		assert 'steward_search_' + build in str(cursor.fetchall())
-	for sql in ('select * from steward_vectors.lists', "select steward_vectors.centers('select 1', 'c', 1, 1)",
+	for sql in ('select * from steward_vectors.lists', "select steward_vectors.divide('items'::regclass, 'v', 'c', 3)",
 		    "select steward_vectors.make('x', 'items'::regclass, 'v', 'c', 3, 's')", "delete from steward_vectors.lists",
 		    'create table steward_vectors.mine()'):
 		for who in ({}, reader):
@@ -481,6 +481,21 @@ def test_a_hostile_owner(world):
 	assert world.sql('select count(*) from spied where who <> %s', USER) == [(0,)]
 	world.sql('alter table lure alter v type real[]')
 	world.reached(index, 'READY')
+
+
+def test_what_the_planner_would_run(world):
+	"""An immutable function with constants is evaluated by whoever plans a statement over the table: never the service, whose rights are all."""
+	world.sql('create table planned(id int, v real[])')
+	world.sql('insert into planned select id, v from items where id < 100')
+	world.sql('create table ran(who name)')
+	world.sql('grant insert on ran to public')
+	world.sql("create function public.ran_by() returns void language sql as 'insert into public.ran values (current_user)'")
+	world.sql('create function public.ran_in(int) returns int language plpgsql immutable as $$ begin perform public.ran_by(); return $1; end $$')
+	world.sql('create index on planned ((id + public.ran_in(1))) where id > public.ran_in(-1)')
+	world.sql('create statistics planned_s on id, (id + public.ran_in(2)) from planned')
+	world.built_vector('planned', 'planned')
+	assert world.nearest('planned', world.queries[0])
+	assert world.sql('select count(*) > 0, count(*) filter (where who = %s) from ran', 'steward_engine') == [(True, 0)]
 
 
 def test_a_table_that_grows(world):

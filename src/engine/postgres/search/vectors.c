@@ -9,12 +9,13 @@
  * - cell() and score() give away nothing of a row but their result, so that PostgreSQL may ask them before a row
  *   policy: a reader who is subject to one is answered from the index too.
  * - All statements of one search see the same rows: nearest() is stable, and its caller took the lock before.
- * - A filter becomes a query of operators.c, and has no SQL of its own. */
+ * - A filter becomes a query of operators.c, and has no SQL of its own.
+ * - The superuser plans no statement over a table: that runs what its owner has made of indexes and statistics. */
 #include "engine/postgres/search/vectors.h"
 
 #include "engine/postgres/model/model.h"
 
-const char pg_vectors_version[] = "vectors 2";
+const char pg_vectors_version[] = "vectors 3";
 
 /* clang-format off */
 const char *const pg_vectors_sql[] = {
@@ -56,20 +57,16 @@ const char *const pg_vectors_sql[] = {
 	"'steward', 'steward_vector_best_end';\n"
 	"create or replace aggregate steward_vectors.best(\"char\", real[], real[], tid, int) (sfunc = "
 	"steward_vectors.best_next, stype = internal, finalfunc = steward_vectors.best_end)\n",
-	"create or replace function steward_vectors.centers(statement text, kind \"char\", dimensions int, most int) returns "
-	"bytea language c volatile strict as 'steward', 'steward_vector_centers';\n"
-	"revoke all on function steward_vectors.centers(text, \"char\", int, int) from public\n",
+	"drop function if exists steward_vectors.centers(text, \"char\", int, int);\n"
+	"create or replace function steward_vectors.divide(rel oid, col text, kind \"char\", dimensions int, out centers bytea, "
+	"out rows bigint) language c volatile strict as 'steward', 'steward_vector_divide';\n"
+	"revoke all on function steward_vectors.divide(oid, text, \"char\", int) from public\n",
 	"create or replace function steward_vectors.make(version text, rel oid, col text, kind \"char\", dimensions int, "
 	"coding \"char\") returns void language plpgsql volatile set search_path = pg_catalog, pg_temp as $f$\n"
-	"declare n bigint; most int; share numeric; relation text := rel::regclass;\n"
 	"begin\n"
 	"if exists (select from steward_vectors.lists l where l.version = make.version) then return; end if;\n"
-	"execute format('select count(*) from only %s', relation) into n;\n"
-	"most := greatest(1, least(4 * sqrt(n), 8388608 / (4 * dimensions)));\n"
-	"share := least(100, 200.0 * 67108864 / (4 * dimensions) / greatest(n, 1));\n"
-	"insert into steward_vectors.lists select version, rel, kind, dimensions, c, n, coding\n"
-	"  from steward_vectors.centers(format('select t.%I from only %s t tablesample system (%s)', col, relation, share), "
-	"kind, dimensions, most) c;\n"
+	"insert into steward_vectors.lists select version, rel, kind, dimensions, d.centers, d.rows, coding\n"
+	"  from steward_vectors.divide(rel, col, kind, dimensions) d;\n"
 	"end $f$;\n"
 	"revoke all on function steward_vectors.make(text, oid, text, \"char\", int, \"char\") from public\n",
 	NULL,
