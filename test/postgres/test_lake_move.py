@@ -231,6 +231,43 @@ def test_nothing_of_a_tenant_runs(place):
 	assert place.sql('select count(*) from ran') == '0' and place.archived('m') == [['glad']]
 
 
+RAN = ("create table ran (who name); create function note() returns void language sql as 'insert into public.ran values (current_user)'; "
+	"create function taken(int) returns int language plpgsql immutable as $$ begin perform public.note(); return $1; end $$; " + EVENTS + "; ")
+
+
+@pytest.mark.parametrize('setup', [
+	'create index on events ((id + taken(1)))', 'create index on events (id) where id > taken(-100)', 'create statistics s on id, (id + taken(1)) from events',
+	"create function plain(int8) returns int8 language sql immutable as 'select $1 + public.taken(1)'; create index on events (plain(id))",
+	"create function added(int, int) returns int language plpgsql immutable as $$ begin perform public.note(); return $1; end $$; "
+		"create operator <+> (leftarg = int, rightarg = int, function = added); create index on events ((id + (1 <+> 2)))"])
+def test_what_the_planner_would_run(place, setup):
+	"""An immutable function with constants is evaluated by whoever plans a statement over the table, and what it calls may do anything."""
+	place.sql(RAN + setup)
+	fill(place, 10)
+	assert 'functions or operators of users' in place.refused() and place.files() == []
+	assert place.sql("select count(*) from ran where who = 'steward_engine'") == '0'
+
+
+def test_checks_and_indexes_that_the_planner_may_see(place):
+	"""What is made of PostgreSQL's own functions alone does not matter, nor do checks, whatever the database's owner has set."""
+	place.sql(RAN + "alter table events add check (id > taken(1) - 100); create index on events (lower(word)) where id > abs(-1); alter database %s set "
+		'constraint_exclusion = on' % place.name)
+	fill(place, 10)
+	assert sum(place.move()) == 10
+	assert place.sql("select count(*) from ran where who = 'steward_engine'") == '0'
+
+
+def test_a_manifest_of_a_tenant(place):
+	"""Whoever may make schemas made one of that name before: with triggers, which would run as the service."""
+	place.sql(RAN + "create role tenant%s; create schema steward_archive; create table steward_archive.files (number bigint generated always as identity, archive "
+		"text, file text primary key, columns jsonb, rows bigint, bytes bigint, sha256 text, moved timestamptz); create table steward_archive.unnamed (archive text, "
+		"file text primary key, since timestamptz); create function f() returns trigger language plpgsql as $$ begin perform public.note(); return new; end $$; "
+		"create trigger t before insert on steward_archive.files for each row execute function f(); alter schema steward_archive owner to tenant%s" % (place.name, place.name))
+	fill(place, 10)
+	assert sum(place.move()) == 10 and place.files() == place.named() != []
+	assert place.sql('select count(*) from ran') == '0'
+
+
 def test_rows_that_a_file_cannot_hold_stay(place):
 	place.sql("create table events (id int, at timestamptz, p numeric(4,1), ts timestamp); "
 		"insert into events values (1, '2020-01-01', 'NaN', null), (2, '2020-01-01', 1, '294276-12-31'), (3, '2020-01-01', 1, 'infinity'), (4, '2020-01-01', null, null)")

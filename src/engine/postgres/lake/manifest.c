@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "engine/postgres/lake/table.h"
+#include "engine/postgres/model/model.h"
 #include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/sql.h"
 
@@ -18,8 +19,14 @@
 #define ASK_MS 20000
 #define LIST_MS 60000
 
+/* A user's schema of that name gets another: what is in it would run with the service's rights. */
 static const char schema_sql[] =
-        "do $$ begin if to_regclass('steward_archive.unnamed') is not null then return; end if;\n"
+        "do $$ declare x record; begin\n"
+        "for x in select oid from pg_namespace where nspname = 'steward_archive' and pg_get_userbyid(nspowner) <> "
+        "'" PG_SUPER "' loop\n"
+        "  execute format('alter schema steward_archive rename to %I', 'not_steward_archive_' || x.oid);\n"
+        "end loop;\n"
+        "if to_regclass('steward_archive.unnamed') is not null then return; end if;\n"
         "create schema if not exists steward_archive;\n"
         "create table if not exists steward_archive.files (number bigint generated always as identity, archive text "
         "not "
@@ -35,14 +42,31 @@ int pg_lake_manifest_make(PGconn *conn)
 	return pg_sql_do(conn, ASK_MS, schema_sql);
 }
 
+/* It can be gone since, with a restore, and a user's in its place. */
+static int manifest_check(PGconn *conn)
+{
+	int64_t count = 0;
+	int r = pg_sql_int(conn, ASK_MS,
+	                   "select count(*) from pg_namespace where nspname = 'steward_archive' and "
+	                   "pg_get_userbyid(nspowner) = '" PG_SUPER "'",
+	                   &count);
+	if (r < 0 || count)
+		return r;
+	pg_why_set(NULL, "the database has no list of its archives' files");
+	return -ENOENT;
+}
+
 int pg_lake_manifest_hold(PGconn *conn, struct arena *a, const char *archive)
 {
 	int64_t held = 0;
-	int r = pg_sql_int(conn, ASK_MS,
-	                   arena_printf(a, "select pg_try_advisory_xact_lock(hashtextextended(%s, 0))::int",
-	                                pg_lake_literal(conn, a, arena_printf(a, "steward archive %s", archive).p))
-	                           .p,
-	                   &held);
+	int r = manifest_check(conn);
+	if (r < 0)
+		return r;
+	r = pg_sql_int(conn, ASK_MS,
+	               arena_printf(a, "select pg_try_advisory_xact_lock(hashtextextended(%s, 0))::int",
+	                            pg_lake_literal(conn, a, arena_printf(a, "steward archive %s", archive).p))
+	                       .p,
+	               &held);
 	return r < 0 ? r : held ? 0 : -EAGAIN;
 }
 
@@ -75,7 +99,10 @@ int pg_lake_manifest_list(PGconn *conn, struct arena *a, const char *archive, st
                           size_t *ret_count)
 {
 	PGresult *rows;
-	int r = pg_sql_rows(conn, LIST_MS,
+	int r = manifest_check(conn);
+	r = r < 0 ? r
+	          : pg_sql_rows(
+	                    conn, LIST_MS,
 	                    arena_printf(a,
 	                                 "select file, columns, rows, bytes, sha256, (extract(epoch from moved) * "
 	                                 "1000)::bigint from steward_archive.files where archive = %s order by number",

@@ -4,6 +4,7 @@
 #include "engine/postgres/lake/table.h"
 
 #include "base/json.h"
+#include "engine/postgres/model/model.h"
 #include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/sql.h"
 
@@ -13,13 +14,24 @@
 #define ASK_MS 20000
 #define LOCK_MS "2s"
 
+/* To plan a statement is to run code: what calls an immutable function with constants in an index or in statistics is
+ * evaluated by whoever plans. PostgreSQL's own, extensions' and the service's functions are the superuser's. */
+#define PLANNED_CODE                                                                                                   \
+	"exists (select from pg_depend d left join pg_operator o on refclassid = 'pg_operator'::regclass and o.oid = " \
+	"refobjid join pg_proc p on p.oid = coalesce(o.oprcode::oid, refobjid) where refclassid in "                   \
+	"('pg_proc'::regclass, 'pg_operator'::regclass) and pg_get_userbyid(proowner) <> '" PG_SUPER "' and "          \
+	"(classid = 'pg_class'::regclass and objid in (select indexrelid from pg_index where indrelid = c.oid) or "    \
+	"classid = 'pg_statistic_ext'::regclass and objid in (select x.oid from pg_statistic_ext x where stxrelid "    \
+	"= c.oid)))"
+
 /* "orders" is of the schema public; "sales.orders" too, where there is such a table, else of the schema sales: as for
  * indexes. */
 #define FIND                                                                                                        \
 	"select c.oid, n.nspname, c.relname, c.relkind, c.relispartition, exists (select from pg_inherits where "   \
 	"inhparent = c.oid), exists (select from pg_rewrite where ev_class = c.oid), exists (select from "          \
 	"pg_trigger where tgrelid = c.oid and not tgisinternal and tgenabled <> 'D' and tgtype & 8 <> 0), exists "  \
-	"(select from pg_constraint where contype = 'f' and confrelid = c.oid), case when c.relkind = 'r' then "    \
+	"(select from pg_constraint where contype = 'f' and confrelid = c.oid), " PLANNED_CODE ", case when "       \
+	"c.relkind = 'r' then "                                                                                     \
 	"pg_relation_size(c.oid) / current_setting('block_size')::int8 else 0 end from pg_class c join "            \
 	"pg_namespace n on n.oid = relnamespace, (select %s::text as t) w where nspname !~ "                        \
 	"'^(pg_|steward|information_schema$|sharded$)' and ((nspname = 'public' and relname = t) or (position('.' " \
@@ -27,14 +39,17 @@
 	"relkind in ('r', 'p', 'm', 'v', 'f', 'S') and relpersistence <> 't' order by nspname = 'public' and "      \
 	"relname = t desc limit 1"
 
-enum { OID, SCHEMA, NAME, KIND, IS_PARTITION, FIRST_REFUSED = IS_PARTITION, PAGES = 9 };
+enum { OID, SCHEMA, NAME, KIND, IS_PARTITION, FIRST_REFUSED = IS_PARTITION, PAGES = 10 };
 
 /* In the order of the columns of FIND. */
 static const char *const refused[] = {
         "is a partition of a table: the parts of partitioned tables cannot be archived",
-        "has tables that inherit from it: such tables cannot be archived", "has rules: such tables cannot be archived",
+        "has tables that inherit from it: such tables cannot be archived",
+        "has rules: such tables cannot be archived",
         "has a trigger for rows that are deleted: it would not run, so such tables cannot be archived",
-        "is a table that foreign keys point at: its rows cannot leave it"};
+        "is a table that foreign keys point at: its rows cannot leave it",
+        "has indexes or statistics made by functions or operators of users, which would run with the service's rights: "
+        "such tables cannot be archived"};
 
 /* Below all domains. */
 #define COLUMNS                                                                                                      \
@@ -126,7 +141,8 @@ static int columns_take(PGconn *conn, struct arena *a, struct pg_lake_table *t)
 	return 0;
 }
 
-/* The lock goes by the name, so what is looked at afterwards is what was locked, unless it was renamed in between. */
+/* The lock goes by the name, so what is looked at afterwards is what was locked, unless it was renamed in between. It
+ * lets others read and write, and keeps statistics and indexes from being made between the look and the plan. */
 int pg_lake_table_hold(PGconn *conn, const char *name, struct arena *a, struct pg_lake_table *ret_table)
 {
 	struct pg_lake_table found = {0}, held = {0};
@@ -134,8 +150,11 @@ int pg_lake_table_hold(PGconn *conn, const char *name, struct arena *a, struct p
 	if (r < 0)
 		return r;
 	const char *lock =
-	        arena_printf(a, "set local lock_timeout = '" LOCK_MS "'; lock table only %s in row exclusive mode",
-	                     found.quoted)
+	        arena_printf(a,
+	                     "set local lock_timeout = '" LOCK_MS
+	                     "'; lock table only %s in share update exclusive mode; lock table only %s in row "
+	                     "exclusive mode",
+	                     found.quoted, found.quoted)
 	                .p;
 	if (pg_sql_do(conn, ASK_MS, lock) < 0)
 		return PQstatus(conn) == CONNECTION_OK ? -EAGAIN : -EIO;
