@@ -14,7 +14,7 @@
                 (STEWARD_SEARCH_ROWS=1000000: over so many rows instead of 100,000), and vectors, what indexes of these find, and how soon;
                 and meter: what metering ten thousand nodes costs; and billing: cost queries over a year, and an
                 invoice of a million lines; and relay: pgbench through a private endpoint beside a direct connection; and live: events to 1,000
-                clients that listen; and console: its pages with 10,000 projects and 2,000 clusters; and
+                clients that listen; and instructions: what calls cost, counted by callgrind instead of timed, beside the commit of --against; and console: its pages with 10,000 projects and 2,000 clusters; and
                 fairness: one tenant plays every rate to its limit, beside another's reads and writes, on both stores
                 (about seven minutes; with --quick only what attacks have done)
   --nodes       what a store in PostgreSQL costs, beside pgbench, and a million projects with ten million documents on
@@ -30,11 +30,11 @@ instead of build/release/steward. Nothing here passes or fails: the table puts w
 The exit code is 1 only when something could not be measured or was answered wrongly."""
 import json, os, platform, resource, signal, subprocess, sys, time
 
-import against, backups, billing, fairness, live, metering, module, nodes, relay, sampling, search, servers, tools, vectors
+import against, backups, billing, fairness, instructions, live, metering, module, nodes, relay, sampling, search, servers, tools, vectors
 from figures import FIGURES as USUAL, Pair
 
 FIGURES = {**USUAL, **nodes.FIGURES, **backups.FIGURES, 'module': module.figure_module,
-	   'relay': relay.figure_relay, 'sampling': sampling.figure_sampling, 'words': search.figure_search, 'vectors': vectors.figure_vectors, 'meter': metering.figure_meter, 'billing': billing.figure_billing, 'against': against.figure_against, **live.FIGURES, **fairness.FIGURES}
+	   'relay': relay.figure_relay, 'sampling': sampling.figure_sampling, 'words': search.figure_search, 'vectors': vectors.figure_vectors, 'meter': metering.figure_meter, 'billing': billing.figure_billing, 'against': against.figure_against, 'instructions': instructions.figure_instructions, **live.FIGURES, **fairness.FIGURES}
 GROUPS = {'backups': list(backups.FIGURES), 'search': ['words', 'vectors']}
 MINUTES_MAX = {False: 15, True: 60}  # with --nodes
 minutes_max = MINUTES_MAX[False]
