@@ -255,6 +255,23 @@ def test_a_search_path_before_postgresqls_own(c):
 	assert c.ask("select relname from pg_class where relname ~ '_stolen$'", database=beside) == []
 
 
+def test_archived_rows_are_not_forgotten(c):
+	"""Rows in files are named by a list of the service's in the database, which is in no dump."""
+	c.ask('create database filed')
+	n = c.nodes()[c.primary()]
+	run = next(l for l in (c.directory(n['name']).parent / 'conf' / 'postgresql.conf').read_text().split('\n') if l.startswith('unix_socket_directories')).split("'")[1]
+	engine = psycopg2.connect(host=run, port=n['port'], user='steward_engine', dbname='filed', application_name='keeper')
+	engine.autocommit = True
+	with engine.cursor() as cursor:
+		cursor.execute('create schema steward_archive; create table steward_archive.files(file text); insert into steward_archive.files values (1)')
+		last = take(c)
+		assert 'has archived rows' in fails(c, 'filed', 'true', **snapshot(last))
+		cursor.execute('delete from steward_archive.files')
+	engine.close()
+	assert bring(c, 'filed', 'true', **snapshot(last)) == 'filed'
+	clean(c)
+
+
 def test_a_moment(c):
 	c.ask('create table moments(n int); insert into moments select generate_series(1, 10)', database='shop')
 	take(c)

@@ -240,11 +240,31 @@ static int table_place_check(struct run *x)
 	return -EINVAL;
 }
 
+/* Rows that have left its tables would be named by nobody afterwards, and their files would go. */
+static int archives_check(struct run *x)
+{
+	int64_t count = 0;
+	if (inside_open(x, x->piece->as) < 0)
+		return 0;
+	int r = pg_sql_int(x->inside, SQL_MS, pg_piece_sql_archives, &count);
+	if (r == 0 && count)
+		r = pg_sql_int(x->inside, SQL_MS, pg_piece_sql_archived, &count);
+	PQfinish(x->inside);
+	x->inside = NULL;
+	if (r < 0 || !count)
+		return r;
+	pg_why_set(NULL, "%s has archived rows, which would be forgotten: restore it beside, or the whole cluster",
+	           name_of(x, x->piece->as));
+	return -EINVAL;
+}
+
 static int database_place_check(struct run *x)
 {
 	int64_t there = 0;
 	int r = ask_number(x, x->here, pg_piece_sql_named, &there);
-	if (r < 0 || !there || x->piece->replace)
+	if (r == 0 && there && x->piece->replace)
+		return archives_check(x);
+	if (r < 0 || !there)
 		return r;
 	pg_why_set(NULL, "%s is there already", name_of(x, x->piece->as));
 	return -EINVAL;

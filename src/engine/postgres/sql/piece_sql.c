@@ -131,6 +131,12 @@ const char pg_piece_sql_roles[] = "select jsonb_agg(rolname)::text from pg_roles
 const char pg_piece_sql_named[] =
 	"select count(*) from pg_database where datname = current_setting('steward.wanted')::jsonb->>'as'";
 
+/* Of the database of now: whether rows of it lie in files. The list of these is the service's, and in no dump. */
+const char pg_piece_sql_archives[] =
+	"select count(*) from pg_class c join pg_namespace n on n.oid = relnamespace where nspname = 'steward_archive' and relname =\n"
+	"  'files' and relkind = 'r' and pg_get_userbyid(nspowner) = '" PG_SUPER "'";
+const char pg_piece_sql_archived[] = "select count(*) from (select from steward_archive.files limit 1) f";
+
 /* What is left of one that was cut short. */
 const char pg_piece_sql_end[] =
 	"select count(pg_terminate_backend(pid)) from pg_stat_activity where usename = '" PG_RESTORE "'";
