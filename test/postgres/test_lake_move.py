@@ -298,6 +298,14 @@ def test_rows_that_are_too_large(place):
 	assert sum(place.move(bytes=1000, rows=5)) == 100
 
 
+def test_rows_that_need_too_much_memory(place):
+	"""What the library cannot sort at once is too large, so that fewer are tried; it was a failure, again and again."""
+	place.sql('create table events (id bigint, at timestamptz, word text)')
+	place.sql("insert into events select g, '2020-01-01', repeat(md5(g::text), 3200) from generate_series(1, 2400) g")
+	assert 'File too large' in place.refused(order=['word']) and place.files() == []
+	assert sum(place.move(order=['word'], rows=400)) == 2400
+
+
 def backends(place, condition='true'):
 	return [int(p) for p in place.sql("select pid from pg_stat_activity where usename = 'steward_engine' and datname = '%s' and %s" % (place.name, condition)).split()]
 

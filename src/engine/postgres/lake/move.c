@@ -203,7 +203,7 @@ static int rows_move(struct batch *b, struct pg_lake_moved *moved)
 		r = file_put(b, &w, moved->rows);
 	moved->bytes = w.bytes;
 	pg_lake_writer_close(&w);
-	return r;
+	return r < 0 && r != -ECANCELED && w.too_large ? -EFBIG : r; /* whatever was made of it on its way */
 }
 
 static int batch_prepare(struct batch *b, uint32_t page)

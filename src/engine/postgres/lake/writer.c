@@ -23,6 +23,7 @@
 #define WAIT_MS 200
 #define STALL_MS 120000 /* in which nothing goes in or comes out */
 #define ANSWER_MAX 4096
+#define OUT_OF_MEMORY "Out of Memory" /* as libduckdb's words begin */
 
 static void end_close(int *fd)
 {
@@ -104,7 +105,8 @@ static int answer_read(struct pg_lake_writer *w)
 		           error    ? error
 		           : answer ? "it would not have all rows"
 		                    : "the program that writes it has ended");
-		r = -EIO;
+		w->too_large = error && str_starts(str_of(error), STR(OUT_OF_MEMORY));
+		r = w->too_large ? -EFBIG : -EIO;
 	}
 	json_decref(answer);
 	return r;

@@ -17,6 +17,7 @@ struct pg_lake_writer {
 	uint64_t taken, most;   /* bytes of rows, and how many there may be */
 	void *digest;           /* of the file's bytes */
 	bool whole;             /* the file was read, and it has the rows */
+	bool too_large;         /* the program had not memory enough for the rows */
 };
 
 #define PG_LAKE_SHA256 65
