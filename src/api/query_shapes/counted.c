@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PLACES_LEAST 64
+
 enum field { NODE, SHAPE, CALLS, US, ROWS, BYTES, FIRST, LAST, LAST_US, BUCKETS, FIELDS };
 
 static void number_add(json_t *entry, json_int_t value)
@@ -70,16 +72,52 @@ bool counted_read(struct arena *a, const json_t *entry, struct counted *ret_coun
 	return true;
 }
 
+/* FNV-1a. */
+static size_t hash_of(const char *node, const char *fingerprint)
+{
+	uint64_t hash = UINT64_C(14695981039346656037);
+	for (const char *part = node; part; part = part == node ? fingerprint : NULL)
+		for (const char *p = part; *p; p++)
+			hash = (hash ^ (unsigned char)*p) * UINT64_C(1099511628211);
+	return (size_t)(hash ^ hash >> 32);
+}
+
+/* Its place, or the free one where it would be. */
+static uint32_t *place_of(const struct counted_list *list, const char *node, const char *fingerprint)
+{
+	size_t mask = list->place_count - 1;
+	for (size_t i = hash_of(node, fingerprint) & mask;; i = (i + 1) & mask) {
+		uint32_t *place = &list->places[i];
+		const struct counted *one = *place ? &list->list[*place - 1] : NULL;
+		if (!one || (strcmp(one->of.fingerprint, fingerprint) == 0 && strcmp(one->node, node) == 0))
+			return place;
+	}
+}
+
+/* At least half of the places are free. */
+static void places_make(struct arena *a, struct counted_list *list)
+{
+	size_t count = PLACES_LEAST;
+	while (count < 4 * list->count)
+		count *= 2;
+	list->place_count = count;
+	list->places = arena_new_array(a, uint32_t, count);
+	for (size_t i = 0; i < list->count; i++)
+		*place_of(list, list->list[i].node, list->list[i].of.fingerprint) = (uint32_t)(i + 1);
+}
+
 void counted_add(struct arena *a, struct counted_list *list, const char *node, const struct engine_shape *s)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (strcmp(list->list[i].of.fingerprint, s->fingerprint) == 0 &&
-		    strcmp(list->list[i].node, node) == 0) {
-			engine_shape_join(&list->list[i].of, s);
-			return;
-		}
+	if (2 * (list->count + 1) > list->place_count)
+		places_make(a, list);
+	uint32_t *place = place_of(list, node, s->fingerprint);
+	if (*place) {
+		engine_shape_join(&list->list[*place - 1].of, s);
+		return;
+	}
 	ARENA_FIT(a, list->list, list->count, list->room);
 	list->list[list->count++] = (struct counted){node, *s};
+	*place = (uint32_t)list->count;
 }
 
 static uint64_t less(uint64_t now, uint64_t before)
@@ -118,4 +156,5 @@ void counted_cut(struct counted_list *list, size_t most)
 		return;
 	qsort(list->list, list->count, sizeof *list->list, by_time);
 	list->count = most;
+	list->place_count = 0; /* they are elsewhere now */
 }

@@ -13,6 +13,8 @@ struct counted {
 struct counted_list {
 	struct counted *list; /* each shape of a node once */
 	size_t count, room;
+	uint32_t *places; /* by the hash of node and shape: 1 + where it is in the list; 0: it is not */
+	size_t place_count;
 };
 
 /* [NODE, FINGERPRINT, calls, us, rows, bytes, first ms, last ms, last us, [BUCKET, calls, BUCKET, calls ...]] */

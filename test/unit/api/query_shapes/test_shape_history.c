@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MINUTE 60000LL
@@ -73,6 +74,28 @@ static void counted_growth(void)
 	CHECK(list.count == 50);
 	counted_cut(&list, 3);
 	CHECK(list.count == 3 && list.list[0].of.calls == 50 && list.list[2].of.calls == 48);
+	/* What was cut is found where it is now, and what is gone is new. */
+	struct engine_shape first = list.list[0].of;
+	counted_add(arena, &list, list.list[0].node, &first);
+	CHECK(list.count == 3 && list.list[0].of.calls == 100);
+	first = shape_make(0, 1, START, START);
+	counted_add(arena, &list, "n0", &first);
+	CHECK(list.count == 4);
+}
+
+/* As many as a week can have, which somebody reads: each was compared with all before it. */
+static void counted_many(void)
+{
+	struct counted_list list = {.list = NULL};
+	clock_t began = clock();
+	for (unsigned i = 0; i < 60000; i++) {
+		struct engine_shape s = shape_make(i % 30000, 1, START, START);
+		counted_add(arena, &list, "n0", &s);
+	}
+	CHECK(list.count == 30000);
+	for (size_t i = 0; i < list.count; i++)
+		CHECK(list.list[i].of.calls == 2);
+	CHECK((clock() - began) / CLOCKS_PER_SEC < 5);
 }
 
 /* --- the store */
@@ -206,6 +229,7 @@ int main(void)
 	arena = arena_new();
 	counted_forms();
 	counted_growth();
+	counted_many();
 	CHECK(store_open(&o, &store) == 0);
 	by_periods();
 	within_bounds();
