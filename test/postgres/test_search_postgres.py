@@ -181,6 +181,27 @@ def test_scores_follow_the_table(world):
 				world.sql('delete from steward_search.%s' % table, **who)
 
 
+def test_words_are_not_counted_where_the_planner_would_run_code(world):
+	"""An immutable function with constants is evaluated by whoever plans a statement over the table: never the service, whose rights are all."""
+	world.sql('create table planned(id int, word text)')
+	world.sql("insert into planned select n, 'some word' from generate_series(1, 300) n")
+	world.sql('create table ran(who name)')
+	world.sql('grant insert on ran to public')
+	world.sql("create function public.ran_by() returns void language sql as 'insert into public.ran values (current_user)'")
+	world.sql('create function public.ran_in(int) returns int language plpgsql immutable as $$ begin perform public.ran_by(); return $1; end $$')
+	count = "select steward_search.recount(build) from steward_search.indexes where name = 'planned'"
+	for s in 'create index planned_i on planned ((id + public.ran_in(1)))', 'create statistics planned_s on id, (id + public.ran_in(2)) from planned':
+		world.sql(s)
+		if 'index' in s:
+			world.built('planned', 'planned', {'word': {'type': 'string'}})
+		with contextlib.closing(engine(world)) as c, c.cursor() as cursor:
+			cursor.execute(count)
+			assert cursor.fetchone() == (False,)
+		world.sql('drop index if exists planned_i')
+	assert world.find('planned', {'text': {'query': 'word', 'path': 'word'}}, {'limit': 1})[0][1] > 0, 'each word counts the same'
+	assert world.sql("select count(*) > 0, count(*) filter (where who = 'steward_engine') from ran") == [(True, 0)]
+
+
 def test_facets(world):
 	query = {'range': {'path': 'stock', 'lt': 100}}
 	some = [row for row in ROWS if row['stock'] < 100]

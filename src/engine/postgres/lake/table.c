@@ -4,7 +4,7 @@
 #include "engine/postgres/lake/table.h"
 
 #include "base/json.h"
-#include "engine/postgres/model/model.h"
+#include "engine/postgres/model/planned.h"
 #include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/sql.h"
 
@@ -14,15 +14,7 @@
 #define ASK_MS 20000
 #define LOCK_MS "2s"
 
-/* To plan a statement is to run code: what calls an immutable function with constants in an index or in statistics is
- * evaluated by whoever plans. PostgreSQL's own, extensions' and the service's functions are the superuser's. */
-#define PLANNED_CODE                                                                                                   \
-	"exists (select from pg_depend d left join pg_operator o on refclassid = 'pg_operator'::regclass and o.oid = " \
-	"refobjid join pg_proc p on p.oid = coalesce(o.oprcode::oid, refobjid) where refclassid in "                   \
-	"('pg_proc'::regclass, 'pg_operator'::regclass) and pg_get_userbyid(proowner) <> '" PG_SUPER "' and "          \
-	"(classid = 'pg_class'::regclass and objid in (select indexrelid from pg_index where indrelid = c.oid) or "    \
-	"classid = 'pg_statistic_ext'::regclass and objid in (select x.oid from pg_statistic_ext x where stxrelid "    \
-	"= c.oid)))"
+#define PLANNED_CODE PG_PLANNED_CODE("c.oid")
 
 /* "orders" is of the schema public; "sales.orders" too, where there is such a table, else of the schema sales: as for
  * indexes. */

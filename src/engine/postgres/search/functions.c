@@ -25,7 +25,7 @@
 
 #include "engine/postgres/model/model.h"
 
-#define VERSION "search 10"
+#define VERSION "search 11"
 
 const char pg_search_version[] = VERSION;
 

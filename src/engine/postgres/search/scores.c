@@ -4,15 +4,19 @@
  * The service counts them now and then (steward_search.recount()): when a tenth of the table has changed, over a sample
  * of what is large, and so that no more than a hundredth of the time goes to it. Whoever writes a row writes nothing
  * else. A count tells that there are rows with a word. So the policy of the table of statistics shows those of a field
- * to those alone who may read all of its column; for others each word counts the same. */
+ * to those alone who may read all of its column; for others each word counts the same.
+ *
+ * The superuser counts, so a table is left out for which the planner would run what users have made. */
 #include "engine/postgres/search/scores.h"
+
+#include "engine/postgres/model/planned.h"
 
 #include <stddef.h>
 
 /* clang-format off */
 const char *const pg_search_scores_sql[] = {
 	"create or replace function steward_search.recount(which text) returns boolean language plpgsql volatile "
-	"set search_path = pg_catalog, pg_temp as $f$\n"
+	"set search_path = pg_catalog, pg_temp set constraint_exclusion = off as $f$\n"
 	"declare i record; c record; k record; f jsonb; n int; changes bigint; source text; share numeric; began "
 	"timestamptz := clock_timestamp();\n"
 	"begin\n"
@@ -26,7 +30,10 @@ const char *const pg_search_scores_sql[] = {
 	"select s.nspname, t.relname, t.relkind into c from pg_class t join pg_namespace s on s.oid = "
 	"t.relnamespace where t.oid = i.rel;\n"
 	"if not found or c.relkind <> 'r' then return false; end if;\n"
-	"execute format('lock table only %I.%I in access share mode', c.nspname, c.relname);\n"
+	"begin\n"
+	"  execute format('lock table only %I.%I in share update exclusive mode nowait', c.nspname, c.relname);\n"
+	"exception when lock_not_available or undefined_table then return false; end;\n"
+	"if " PG_PLANNED_CODE("i.rel") " then return false; end if;\n"
 	"if i.rel is distinct from to_regclass(format('%I.%I', c.nspname, c.relname)) or "
 	"steward_search.changed_columns(i.rel, i.fields) is not null then return false; end if;\n"
 	"share := least(100, round(100 * 20000.0 / greatest(1, pg_relation_size(i.rel) / "
