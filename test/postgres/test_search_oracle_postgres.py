@@ -1,13 +1,12 @@
 """All operators and scores over many rows, held against searching.py, which knows nothing of PostgreSQL. Rows are made again from their numbers wherever
 they are needed, so that a million of them need no memory.
 
-  STEWARD_SEARCH_ROWS=1000000 STEWARD_SEARCH_QUERIES=500 python3 -m pytest -s test/postgres/test_search_oracle_postgres.py
+  script/test search-oracle
 
-is the long form, which prints figures. Each query is asked for some thousand rows in a block, and for the best of all rows."""
+is the long form, of a million rows, which prints figures. Each query is asked for some thousand rows in a block, and for the best of all rows."""
 import contextlib, csv, io, itertools, json, os, random, statistics, time
 
 import searching
-from client import until
 from test_search_postgres import FIELDS, SYNONYMS, World, counted
 
 import pytest
@@ -75,7 +74,7 @@ class Counts:
 
 @pytest.fixture(scope='module')
 def world(start_place):
-	w = World(start_place('--index-wait', '2'))
+	w = World(start_place('--index-wait', '2'), nodes=1 if COUNT > 100000 else 3)
 	w.sql('create table many(id int primary key, title text, body varchar(2000), stock int, price numeric, live boolean, tag text, doc jsonb)')
 	with contextlib.closing(w.cluster.connect()) as c, c.cursor() as cursor:
 		fill(cursor)
@@ -85,9 +84,9 @@ def world(start_place):
 		w.sql('insert into alike values (%s, %s, %s)', kind, given, json.dumps(same))
 	began = time.monotonic()
 	index = w.ask('many', 'many', {'id': {'type': 'number'}, **FIELDS}, synonyms=SYNONYMS).json()['indexID']
-	until(lambda: w.get(index)['status'] == 'READY', 3600, 'the index', longest=2)
-	print('%d rows: the index was built in %.0f s' % (COUNT, time.monotonic() - began))
-	counted(w, 'many')
+	w.reached(index, 'READY', seconds=3600)
+	print('%d rows: the index was built in %.0f s' % (COUNT, time.monotonic() - began), flush=True)
+	counted(w, 'many', 600)
 	return w
 
 

@@ -19,13 +19,13 @@ READER, SECRET = 'reader', 'another horse 5 battery'
 
 
 class World:
-	def __init__(self, place):
+	def __init__(self, place, nodes=3):
 		self.place = place
 		allow(place.server)
 		ok(place.server.post('/groups/%s/databaseUsers' % place.server.group, json={
 			'username': READER, 'password': SECRET, 'databaseName': 'admin', 'groupId': place.server.group,
 			'roles': [{'roleName': 'readAnyDatabase', 'databaseName': 'admin'}]}), 201)
-		self.cluster = place.cluster('shop', **shape(3)).settled()
+		self.cluster = place.cluster('shop', **shape(nodes)).settled()
 		self.base = self.cluster.path + '/search/indexes'
 
 	@property
@@ -49,12 +49,12 @@ class World:
 	def get(self, index):
 		return ok(self.server.get('%s/%s' % (self.base, index)))
 
-	def reached(self, index, *states):
+	def reached(self, index, *states, seconds=240):
 		def look():
 			document = self.get(index)
 			assert document['status'] in states or document['status'] != 'FAILED', document
 			return document if document['status'] in states else None
-		return until(look, 240, 'the state %s of %s' % (states, index), longest=0.5)
+		return until(look, seconds, 'the state %s of %s' % (states, index), longest=0.5)
 
 	def built(self, name, table, fields=None, **more):
 		index = ok(self.ask(name, table, fields, **more), 201)['indexID']
@@ -89,13 +89,13 @@ ROWS = searching.rows(1500)
 TEXT = {'text': {'query': 'amber', 'path': 'title'}}
 
 
-def counted(world, name):
+def counted(world, name, seconds=120):
 	"""Once the service has counted the words of an index."""
 	with contextlib.closing(engine(world)) as c, c.cursor() as cursor:
 		def look():
 			cursor.execute('select c.at from steward_search.counted c join steward_search.indexes i using (build) where i.name = %s', (name,))
 			return cursor.fetchone()
-		return until(look, 120, 'the count of ' + name)[0]
+		return until(look, seconds, 'the count of ' + name)[0]
 
 
 def test_operators_find_what_they_should(world):
@@ -657,6 +657,20 @@ def test_large_texts(world):
 	assert world.count('large', {'text': {'query': 'word5', 'path': 'body'}}) == 1
 	assert world.count('large', {'equals': {'path': 'tag', 'value': 'x' * 500}}) == 0
 	assert world.sql('select count(*) from large') == [(3,)]
+
+
+def test_more_words_than_fit_in_temporary_files(world):
+	"""The place of each word is sorted when an index is looked through at the end of its build: clients' temporary files have less room than that."""
+	with contextlib.closing(engine(world)) as c, c.cursor() as cursor:
+		cursor.execute("alter role steward_engine set temp_file_limit = '24MB'")
+		try:
+			world.sql('create table wordy(id int, body text)')
+			world.sql("insert into wordy select n, w from generate_series(1, 80000) n, (select string_agg('w' || i, ' ') w from generate_series(1, 60) i) x")
+			world.built('wordy', 'wordy', {'body': {'type': 'string'}})
+		finally:
+			cursor.execute('alter role steward_engine reset temp_file_limit')
+	assert world.count('wordy', {'text': {'query': 'w7', 'path': 'body'}}) == 80000
+	world.sql('drop table wordy')
 
 
 def test_a_standby_and_a_restart(world):

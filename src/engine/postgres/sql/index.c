@@ -122,12 +122,18 @@ static int place_open(const struct place *at, const char *database, PGconn **ret
 }
 
 /* Bounds of a session that builds. What the database's owner has set for sessions does not count. */
+/* Temporary files of clients can take a tenth of the disk (config.c), those of a build half of it: CREATE INDEX
+ * CONCURRENTLY sorts a place for each word of each row of a GIN index, several times the size of the table. */
+#define TEMPORARY                                                                                                      \
+	"do $$ begin perform set_config('temp_file_limit', least(2147483647, 5 * setting::bigint)::text, false) from " \
+	"pg_settings where name = 'temp_file_limit' and setting::bigint > 0; end $$"
+
 static int session_set(struct building *b, PGconn *conn)
 {
-	char sql[240];
+	char sql[512];
 	snprintf(sql, sizeof sql,
 	         "set lock_timeout = '%us'; set statement_timeout = 0; set maintenance_work_mem = '64MB'; set "
-	         "max_parallel_maintenance_workers = 1; set timezone = 'UTC'",
+	         "max_parallel_maintenance_workers = 1; set timezone = 'UTC'; " TEMPORARY,
 	         b->want->wait_seconds ? b->want->wait_seconds : 1);
 	return pg_sql_do(conn, SHORT_MS, sql);
 }
