@@ -333,7 +333,7 @@ static json_t *persian_make(struct reading *r, const json_t *given, const char *
 
 static json_t *standard_make(struct reading *r, const json_t *given, const char *place)
 {
-	return json_pack("[s, I]", "standard", number_read(r, given, "maxTokenLength", place, 1, TOKEN_MAX, TOKEN_MAX));
+	return json_pack("[s, I]", "parsed", number_read(r, given, "maxTokenLength", place, 1, TOKEN_MAX, TOKEN_MAX));
 }
 
 static json_t *whitespace_make(struct reading *r, const json_t *given, const char *place)

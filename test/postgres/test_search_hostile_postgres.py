@@ -12,7 +12,7 @@ LIMIT = 5  # seconds of a statement
 
 @pytest.fixture(scope='module')
 def world(start_place):
-	w = World(start_place('--index-wait', '2'))
+	w = World(start_place('--index-wait', '30'))
 	w.sql('create table lure(id int, tag text, body text)')
 	w.sql("insert into lure select n, repeat('a', 400 + n % 100) || 'c', repeat('a', 2000) || ' ' || repeat('ab ', 300) from generate_series(1, 3000) n")
 	w.built('lure', 'lure', {'tag': [{'type': 'token'}, {'type': 'autocomplete'}], 'body': [{'type': 'string'}, {'type': 'autocomplete'}]})
@@ -89,3 +89,33 @@ def test_fields_without_number(world):
 	world.sql("insert into deep select 2, jsonb_object_agg('n' || n, 'amber') from generate_series(1, 100000) n")
 	world.sql("insert into deep values (3, %s)", '{"a":' * 2000 + '"amber"' + '}' * 2000)
 	assert {d['id'] for d, _, _ in world.find('deep', {'text': {'query': 'amber', 'path': 'doc'}}, {'project': ['id']})} == {1, 3}
+
+
+@pytest.mark.parametrize('text', ['<!--', '@1a', 'a_', 'x@1'])
+def test_texts_that_a_parser_explodes_on(world, text):
+	"""PostgreSQL's needs minutes for one of them, in which nothing cancels it. They are written and searched as others are."""
+	world.sql('create table if not exists thorny(id int, body text, doc jsonb)')
+	if world.sql("select count(*) from steward_search.indexes where name = 'thorny'") == [(0,)]:
+		world.built('thorny', 'thorny', {'body': {'type': 'string', 'multi': {'own': {'type': 'string', 'analyzer': 'own'}}}, 'doc': [{'type': 'string'}, {
+			'type': 'document', 'fields': {'a': {'type': 'string'}}}]}, analyzers=[{'name': 'own', 'tokenizer': {'type': 'standard'}}])
+	world.sql('delete from thorny')
+	limit = "set statement_timeout = '100s'; "  # far more than it takes, and far less than it would
+	world.sql(limit + "insert into thorny select 1, 'amber ' || left(t, 99000) || ' basin', jsonb_build_object('a', 'cedar ' || left(t, 99000), 'b', 'delta') from repeat('%s', 50000) t" % text)
+	for query in ({'text': {'query': 'amber', 'path': 'body'}}, {'phrase': {'query': 'cedar', 'path': ['doc', 'doc.a']}}, {'text': {'query': 'delta', 'path': 'doc'}},
+		      {'text': {'query': 'amber', 'path': {'value': 'body', 'multi': 'own'}}}):
+		assert [d['id'] for d, _, _ in world.find('thorny', query)] == [1], query
+	assert world.find('thorny', {'text': {'query': 'amber', 'path': 'body'}}, {'highlight': {'path': 'body'}})[0][2]
+	bounded(world, 'thorny', {'text': {'query': [(text * 8000)[:7990]] * 20, 'path': 'body'}})
+	bounded(world, 'thorny', {'moreLikeThis': {'like': {'body': (text * 100000)[:190000]}}})
+
+
+def test_words_without_a_blank(world):
+	"""Only where 255 characters have none do "@" and "_" count as one: shorter addresses stay whole."""
+	world.sql('create table strung(id int, body text, doc jsonb)')
+	world.built('strung', 'strung', {'body': {'type': 'string'}, 'doc': {'type': 'string'}})
+	for n, word in enumerate(('a_b@example.com', 'y' * 400, 'z' * 250 + '_b@tail')):
+		world.sql('insert into strung values (%s, %s, %s)', n, 'amber\t' + word + ' basin', json.dumps(['amber ' + word, {'z_' * 300: 'b"\\\n_' * 200}, 1e300]))
+		for path in ('body', 'doc'):
+			assert [d['id'] for d, _, _ in world.find('strung', {'phrase': {'query': 'amber ' + word, 'path': path}})] == [n], (word, path)
+	assert [d['id'] for d, _, _ in world.find('strung', {'text': {'query': 'tail', 'path': ['body', 'doc']}})] == [2]
+	assert world.count('strung', {'text': {'query': 'example', 'path': 'body'}}) == 0

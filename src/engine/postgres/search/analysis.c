@@ -9,8 +9,10 @@
  *   are not the index's, so it fails as such transactions do, and can be tried again.
  * - Whoever writes a row runs them: they never fail otherwise. What has no words, or too many, is searched as far as it
  *   goes: 100,000 characters of a text, 10,000 texts of a document, words of 2,046 bytes, a million bytes of words.
- * - PostgreSQL's parser reads on to the end of the text for each "<!--" that no "-->" follows: hundreds of them count
- *   as blanks.
+ * - PostgreSQL's parser reads on to the end of the text for each "<!--" that no "-->" follows, and to the end of a run
+ *   without blanks for each word in it, if that has "@" or "_" in it: a text that is nothing else took it a quarter of
+ *   an hour, in which nothing can cancel it. So more than a hundred "<!--" count as blanks, and so do "@" and "_" in
+ *   what has no blank in 255 characters. Indexes depend on bounded() and bounded_document() as well.
  * - Each step takes time in proportion to the text: grams are cut by a window and not by substr(), which counts
  *   characters from the beginning, and no regular expression that a tenant wrote has references or looks ahead.
  *
@@ -22,6 +24,24 @@
 
 /* clang-format off */
 const char *const pg_search_analysis_sql[] = {
+	"create or replace function steward_search.bounded(value text) returns text language plpgsql immutable strict "
+	"parallel safe set search_path = pg_catalog, pg_temp as $f$\n"
+	"begin\n"
+	"if octet_length(value) < 256 then return value; end if;\n"
+	"if octet_length(value) - octet_length(replace(value, '<!--', '')) > 400 then value := replace(value, '<!--', ' '); "
+	"end if;\n"
+	"if value !~ '[@_]' or value !~ '\\S{255}' then return value; end if;\n"
+	"return (select string_agg(case when length(w) >= 255 then translate(w, '@_', '  ') else w end, ' ' order by n) from "
+	"regexp_split_to_table(value, '\\s') with ordinality x(w, n));\n"
+	"end $f$\n",
+	"create or replace function steward_search.bounded_document(value jsonb) returns jsonb language plpgsql immutable "
+	"strict parallel safe set search_path = pg_catalog, pg_temp as $f$\n"
+	"begin\n"
+	"if octet_length(value::text) < 256 or ((value::text !~ '[@_]' or value::text !~ '\\S{255}') and "
+	"octet_length(value::text) - octet_length(replace(value::text, '<!--', '')) <= 400) then return value; end if;\n"
+	"return (select coalesce(jsonb_agg(steward_search.bounded(s #>> '{}') order by n), '[]') from jsonb_path_query(value, "
+	"'strict $.** ? (@.type() == \"string\")') with ordinality x(s, n));\n"
+	"end $f$\n",
 	"create or replace function steward_search.analysis_chars(s jsonb, value text) returns text language plpgsql "
 	"immutable parallel safe set search_path = pg_catalog, pg_temp as $f$\n"
 	"declare kept text := case when s->>1 <> '' then '(?!/?(?:' || (s->>1) || ')\\M)' else '' end;\n"
@@ -59,12 +79,12 @@ const char *const pg_search_analysis_sql[] = {
 	"end $f$\n",
 	"create or replace function steward_search.analysis_tokens(s jsonb, value text, out words text[], out places "
 	"int[]) language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as $f$\n"
-	"declare most int := case when s->>0 in ('standard', 'match') then (s->>1)::int end;\n"
+	"declare most int := case when s->>0 in ('standard', 'parsed', 'match') then (s->>1)::int end;\n"
 	"begin\n"
 	"case s->>0\n"
-	"when 'standard' then\n"
-	"  if length(value) - length(replace(value, '<!--', '')) > 400 then value := replace(value, '<!--', ' '); "
-	"end if;\n"
+	"when 'standard', 'parsed' then\n"
+	"  if s->>0 = 'parsed' then value := steward_search.bounded(value);\n"
+	"  elsif length(value) - length(replace(value, '<!--', '')) > 400 then value := replace(value, '<!--', ' '); end if;\n"
 	"  words := array(select token from ts_parse('pg_catalog.default', value) where tokid not in (12, 13, 14, "
 	"23));\n"
 	"when 'match' then words := array(select m[(s->>3)::int] from regexp_matches(value, s->>2, 'g') m where "
@@ -214,18 +234,19 @@ const char *const pg_search_analysis_sql[] = {
 	"plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"begin\n"
 	"return case when analyzer like '#%' then steward_search.analyzed(analyzer, value) else "
-	"to_tsvector(analyzer::regconfig, value) end;\n"
+	"to_tsvector(analyzer::regconfig, steward_search.bounded(value)) end;\n"
 	"end $f$\n",
 	"create or replace function steward_search.words_in_document(analyzer text, value jsonb) returns tsvector "
 	"language plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"begin\n"
 	"return case when analyzer like '#%' then steward_search.analyzed_document(analyzer, value) else "
-	"jsonb_to_tsvector(analyzer::regconfig, value, '[\"string\"]') end;\n"
+	"jsonb_to_tsvector(analyzer::regconfig, steward_search.bounded_document(value), '[\"string\"]') end;\n"
 	"end $f$\n",
 	"create or replace function steward_search.phrase_in(analyzer text, value text) returns tsquery language "
 	"plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
 	"begin\n"
-	"if analyzer not like '#%' then return phraseto_tsquery(analyzer::regconfig, value); end if;\n"
+	"if analyzer not like '#%' then return phraseto_tsquery(analyzer::regconfig, steward_search.bounded(value)); end "
+	"if;\n"
 	"return (select string_agg(case when gap is null then '' else format(' <%s> ', gap) end || either, '' order "
 	"by p) from (select p, p - lag(p) over (order by p) as gap,\n"
 	"  '(' || string_agg('''' || replace(replace(w, '\\', '\\\\'), '''', '''''') || '''', ' | ' order by w) || "

@@ -20,6 +20,8 @@
  *   only after their first 500 characters were found.
  * - lower() needs four bytes for each of a text, and PostgreSQL allocates one gigabyte at most: longer texts are cut
  *   before. Indexes that are older than that rule have no "cut" in their fields, and the expression that they had.
+ * - PostgreSQL's parser needs minutes for some texts of 100,000 characters, in which nothing cancels it: so it gets
+ *   what analysis.c makes of them. Indexes that are older than that rule have no "bounded" in their fields.
  * - Regular expressions have neither back references nor look-ahead, and at most 500 characters. */
 #include "engine/postgres/search/functions.h"
 
@@ -114,8 +116,10 @@ const char *const pg_search_sql[] = {
 	"    else format('steward_search.analyzed(%L, left((%s)::text, 100000))', f->>'language', v) end\n"
 	"  when f->>'type' = 'string' and (f->>'json')::bool then\n"
 	"    format('case when octet_length((%1$s)::text) <= 400000 then jsonb_to_tsvector(%2$L::regconfig, "
-	"%1$s, %3$L) end', v, f->>'language', '[\"string\"]')\n"
-	"  when f->>'type' = 'string' then format('to_tsvector(%L::regconfig, left((%s)::text, 100000))', "
+	"%4$s, %3$L) end', v, f->>'language', '[\"string\"]', case when f ? 'bounded' then "
+	"format('steward_search.bounded_document(%s)', v) else v end)\n"
+	"  when f->>'type' = 'string' then format(case when f ? 'bounded' then 'to_tsvector(%L::regconfig, "
+	"steward_search.bounded(left((%s)::text, 100000)))' else 'to_tsvector(%L::regconfig, left((%s)::text, 100000))' end, "
 	"f->>'language', v)\n"
 	"  when f->>'type' = 'autocomplete' then format(case when f ? 'cut' then 'left(lower(left((%s)::text, 100000)), 100000)' else "
 	"'left(lower((%s)::text), 100000)' end, v)\n"
@@ -266,8 +270,9 @@ const char *const pg_search_sql[] = {
 	"  continue when t is null;\n"
 	"  shown_of := case when f->>'search' like '#%' then format('steward_search.marked(%L, (%s)::text, %L::text[])', f->>'search', "
 	"steward_search.value(f, 't.'), steward_search.query_words(t))\n"
-	"    else format('steward_search.lit(ts_headline(%L::regconfig, translate(left((%s)::text, 100000), E''\\x01\\x02'', ''''), "
-	"%L::tsquery, E''StartSel=\"\\x01\", StopSel=\"\\x02\"''))', f->>'search', steward_search.value(f, 't.'), t) end;\n"
+	"    else format('steward_search.lit(ts_headline(%L::regconfig, steward_search.bounded(translate(left((%s)::text, 100000), "
+	"E''\\x01\\x02'', '''')), %L::tsquery, E''StartSel=\"\\x01\", StopSel=\"\\x02\"''))', f->>'search', "
+	"steward_search.value(f, 't.'), t) end;\n"
 	"  list := concat_ws(', ', list, format('(case when %s @@ %L::tsquery then jsonb_build_object(''path'', %L, ''texts'', %s) end)', "
 	"steward_search.expression(f, 't.'), t, f->>'path', shown_of));\n"
 	"end loop;\n"

@@ -116,6 +116,7 @@ static json_t *field_json(struct pg_index_plan *p, const struct search_field *f,
 	                      "search", is_read ? analyzer_name(p, f->search_language, analyses) : "simple", "lower",
 	                      f->lower || (f->type == SEARCH_UUID && !is_document(c)));
 	json_put(o, "cut", json_true());
+	json_put(o, "bounded", json_true());
 	if (f->multi)
 		json_put_z(o, "multi", f->multi);
 	if (f->type == SEARCH_AUTOCOMPLETE) {
