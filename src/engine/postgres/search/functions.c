@@ -225,8 +225,8 @@ const char *const pg_search_sql[] = {
 	"a.attname)), ', ' order by a.attnum)\n"
 	"  into list from pg_attribute a join pg_type y on y.oid = a.atttypid where a.attrelid = "
 	"(ix->>'rel')::oid and a.attnum > 0 and not a.attisdropped and (project is null or project ? a.attname);\n"
-	"return coalesce(format('(select jsonb_object_agg(k, v) from (values %s) steward_x(k, v))', list), "
-	"'''{}''::jsonb');\n"
+	"return case when list is null then '''{}''::jsonb' else format('(select jsonb_object_agg(k, v) from (values %s) "
+	"steward_x(k, v))', list) end;\n"
 	"end $f$;\n",
 	"create or replace function steward_search.terms(ix jsonb, q jsonb, path text, f jsonb) returns tsquery language "
 	"plpgsql stable set search_path = pg_catalog, pg_temp as $f$\n"
