@@ -501,8 +501,8 @@ static void shmem_startup(void)
 
 void _PG_init(void)
 {
-	/* A library that was replaced since the server started is loaded beside the old one when its functions are
-	 * called: the hooks stay those of the old one. */
+	/* Somebody has loaded a copy from another path. One that takes this one's place at its path is not looked at
+	 * before the server is restarted: PostgreSQL knows libraries by their paths. */
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 	EnableQueryId();
