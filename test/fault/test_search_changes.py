@@ -1,5 +1,6 @@
 """Search indexes that are changed again and again under write load while the service, the primary or the builder's session is killed in the
-middle of each build: they answer all the time, end as READY or FAILED, and leave nothing behind in any database.
+middle of each build, or while vectors are being divided for one: they answer all the time, end as READY or FAILED, and leave nothing behind in any
+database.
 
 STEWARD_SEARCH_ROUNDS says how many changes and kills (3: one of each kind; 20 is what is promised)."""
 import contextlib, json, os, random, signal, threading, time
@@ -10,12 +11,13 @@ import databases
 from client import ok, until
 from databases import PASSWORD, USER, allow, shape
 
-ROUNDS, WIDTH = int(os.environ.get('STEWARD_SEARCH_ROUNDS', '3')), 8
+ROUNDS, ROWS, WIDTH = int(os.environ.get('STEWARD_SEARCH_ROUNDS', '3')), 8000, 8
 WORDS = ['amber', 'basin', 'cedar', 'delta']
 pytestmark = pytest.mark.skipif(not databases.installed(), reason='PostgreSQL is not installed')
 string = lambda *fields: {'mappings': {'fields': {f: {'type': 'string'} for f in fields}}}
 vector = lambda path, similarity, quantization: {'fields': [{'type': 'vector', 'path': path, 'numDimensions': WIDTH, 'similarity': similarity,
 							       'quantization': quantization}]}
+STEPS = {'built': 'create index concurrently', 'divided': 'select steward_vectors.make'}
 DEFINED = {'words': [string('word'), string('word', 'body'), string('body', 'word', 'more')],
 	   'near': [vector('v', 'cosine', 'none'), vector('w', 'euclidean', 'binary'), vector('v', 'dotProduct', 'scalar')]}
 QUERIES = {'words': "select count(*) from steward_search.query('words', '{\"text\": {\"query\": \"amber\", \"path\": \"word\"}}')",
@@ -59,7 +61,7 @@ class Client(threading.Thread):
 
 
 def write(cursor):
-	i = random.randint(1, 4000)
+	i = random.randint(1, 2 * ROWS)
 	cursor.execute(random.choice([
 		'insert into notes select %d, %r, %r, null, %s, %s from (select %d i) x on conflict (id) do nothing' % (i, random.choice(WORDS), random.choice(WORDS), ROW, ROW, i),
 		'update notes set word = %r, v = (select %s from (select 1 i) x) where id = %d' % (random.choice(WORDS), ROW, i),
@@ -86,7 +88,7 @@ class Changes:
 		allow(site.start())
 		self.cluster = site.cluster('c', **shape(3)).settled()
 		self.cluster.ask('create table notes(id int primary key, word text, body text, more text, v real[], w real[])')
-		self.cluster.ask("insert into notes select i, (array%s)[1 + i %% 4], (array%s)[1 + i %% 3], null, %s, %s from generate_series(1, 2000) i" % (WORDS, WORDS, ROW, ROW))
+		self.cluster.ask("insert into notes select i, (array%s)[1 + i %% 4], (array%s)[1 + i %% 3], null, %s, %s from generate_series(1, %d) i" % (WORDS, WORDS, ROW, ROW, ROWS))
 		self.cluster.ask('create database beside')
 		self.base, self.ids, self.at = self.cluster.path + '/search/indexes', {}, {'words': 0, 'near': 0}
 		for name, kind in (('words', 'search'), ('near', 'vectorSearch')):
@@ -104,38 +106,53 @@ class Changes:
 			return document['status'] in ('READY', 'FAILED') and document
 		return until(look, 240, 'the end of the build of ' + name)
 
-	def engine_ask(self, sql, database='postgres'):
-		"""As the superuser on the primary; None: there is none now."""
+	def engine_connect(self, database='postgres'):
+		"""As the superuser on the primary."""
 		n = self.cluster.nodes()[self.cluster.primary()]
 		conf = (self.cluster.directory(n['name']).parent / 'conf' / 'postgresql.conf').read_text()
 		run = next(l for l in conf.split('\n') if l.startswith('unix_socket_directories')).split("'")[1]
+		return psycopg2.connect(host=run, port=n['port'], user='steward_engine', dbname=database, connect_timeout=5)
+
+	def engine_ask(self, sql, database='postgres'):
+		"""None: there is no primary now."""
 		try:
-			with contextlib.closing(psycopg2.connect(host=run, port=n['port'], user='steward_engine', dbname=database, connect_timeout=5)) as c, c.cursor() as cursor:
+			with contextlib.closing(self.engine_connect(database)) as c, c.cursor() as cursor:
 				c.autocommit = True
 				cursor.execute(sql)
 				return cursor.fetchall()
 		except psycopg2.Error:
 			return None
 
-	def builder(self):
-		return self.engine_ask("select pid from pg_stat_activity where usename = 'steward_engine' and state = 'active' and query ~ '^create index concurrently'")
+	def builder(self, step='(select steward_vectors.make|create index concurrently)'):
+		return self.engine_ask("select pid from pg_stat_activity where usename = 'steward_engine' and state = 'active' and query ~ '^%s'" % step)
 
-	def change(self, name, kill):
-		"""A transaction that writes keeps the build waiting, so that the kill is in the middle of it."""
-		self.at[name] += 1
-		holder = self.cluster.connect()
+	@contextlib.contextmanager
+	def held(self, sql, connect):
+		"""Until it is let go, or its server ends."""
+		holder = connect()
 		holder.autocommit = False
 		try:
-			holder.cursor().execute('insert into notes values (%d)' % -self.at[name])
-			ok(self.site.server.patch('%s/%s' % (self.base, self.ids[name]), json={'definition': DEFINED[name][self.at[name] % 3]}))
-			until(self.builder, 120, 'the build of ' + name)
-			assert self.get(name)['queryable'] is True
-			time.sleep(random.random() / 2)
-			kill()
+			holder.cursor().execute(sql)
+			yield holder
 		finally:
 			with contextlib.suppress(psycopg2.Error):
 				holder.rollback()
 			holder.close()
+
+	def change(self, name, kill, step):
+		"""A transaction that writes keeps the build waiting, so that the kill is in the middle of it. In the step before, what vectors are divided by
+		cannot be written down; in half of the cases it is let go, and the kill comes while it is computed, or just afterwards."""
+		self.at[name] += 1
+		with contextlib.ExitStack() as all_of:
+			all_of.enter_context(self.held('insert into notes values (%d)' % -self.at[name], self.cluster.connect))
+			lists = all_of.enter_context(self.held('lock table steward_vectors.lists in share mode', self.engine_connect)) if step == 'divided' else None
+			ok(self.site.server.patch('%s/%s' % (self.base, self.ids[name]), json={'definition': DEFINED[name][self.at[name] % 3]}))
+			until(lambda: self.builder(STEPS[step]), 120, 'the build of ' + name)
+			assert self.get(name)['queryable'] is True
+			if lists and random.random() < 0.5:
+				lists.rollback()
+			time.sleep(random.random() / 2)
+			kill()
 		document = self.ended(name)
 		assert document['queryable'] is True, document
 		return document['status']
@@ -175,11 +192,12 @@ def test_changes_and_kills(site):
 	kills, counts = [s.kill_service, s.kill_primary, s.kill_builder], {}
 	for i in range(ROUNDS):
 		name, kill = ('near', 'words')[i % 2], kills[(i + i // 6) % 3]  # over six rounds each index meets each kill
-		status = s.change(name, kill)
-		counts[kill.__name__, status] = counts.get((kill.__name__, status), 0) + 1
+		step = 'divided' if name == 'near' and i // 6 % 2 == 0 else 'built'  # over twelve at both steps
+		status = s.change(name, kill, step)
+		counts[kill.__name__, step, status] = counts.get((kill.__name__, step, status), 0) + 1
 		searched = clients[-1].done
 		until(lambda: clients[-1].done > searched, 60, 'an answer after a kill')
-	print('\n%s' % ', '.join('%s: %d %s' % (k, n, status) for (k, status), n in sorted(counts.items())), end='')
+	print('\n%s' % ', '.join('%s while it is %s: %d %s' % (k, step, n, status) for (k, step, status), n in sorted(counts.items())), end='')
 	for c in clients:
 		c.end()
 	builds = lambda: dict(s.engine_ask('select name, build from steward_search.indexes') or [])
