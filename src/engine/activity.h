@@ -68,6 +68,10 @@ struct engine_activity_ops {
 	 * does not run, or does not answer. */
 	int (*sessions)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
 	                struct engine_session **ret_list, size_t *ret_count);
+	/* Ends the session of a client with this number that began in that second, and tells whose it was. -ESRCH:
+	 * there is none, or it is the service's own. Otherwise as sessions(). */
+	int (*end)(struct engine *e, const char *cluster_id, const char *node, int64_t pid, int64_t started_ms,
+	           struct arena *a, struct engine_session *ret_ended);
 	/* Asks the node, and its databases in turn for ten seconds at most. As sessions(). */
 	int (*vacuum)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
 	              struct engine_vacuum *ret_vacuum);

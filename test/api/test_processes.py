@@ -58,6 +58,15 @@ def test_what_lies_beside_a_process(module_server):
 		ok(server.post('/groups/%s/databaseUsers' % group, json={'username': name, 'password': 'correct horse 4', 'databaseName': 'admin',
 			'groupId': group, 'roles': [{'roleName': 'read', 'databaseName': 'shop'}]}), 201)
 		assert ok(server.get('/groups/%s/databaseUsers/admin/%s' % (group, name)))['username'] == name, 'names can end so'
+	ending = one + ':activity?pid=77&sessionStart=2026-01-02T03:04:05Z'
+	assert server.delete(ending).status_code == 501
+	refused(Api(server).delete(ending), 401)
+	refused(server.delete(ending.replace(one, '/groups/%s/processes/none:1' % group)), 404)
+	for wrong in ('?pid=77', '?sessionStart=2026-01-02T03:04:05Z', '?pid=x&sessionStart=2026-01-02T03:04:05Z', '?pid=77&sessionStart=then', '?pid=77&sessionStart=2026-01-02T03:04:05Z&force=1', ''):
+		refused(server.delete(one + ':activity' + wrong), 400)
+	for method in (server.post, server.put, server.patch):
+		assert method(ending).status_code == 405
+	assert server.delete(one + ':vacuum').status_code == 405
 
 
 def test_pages_go_over_clusters(server, group):

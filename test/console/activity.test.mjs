@@ -61,12 +61,31 @@ else {
 		await axe(page);
 		await picture(page, 'activity', {themes: ['light', 'dark']});
 		await table.getByRole('row', {name: /n = 8/}).getByRole('button').click();
-		await page.getByRole('dialog').getByText(`select pg_terminate_backend(${pids.cart});`).waitFor();
+		await page.getByRole('dialog').getByRole('button', {name: 'End session', exact: true}).click();
+		const asked = page.getByRole('dialog', {name: `End the session of ada, process ${pids.cart}?`});
+		await asked.getByText('update stock set n = 8 where id = 1').waitFor();
 		await axe(page);
-		await page.keyboard.press('Escape');
-		/* What the dialog says is true. */
-		assert.equal(sql(`select pg_terminate_backend(${pids.cart})`), 't');
+		await asked.getByRole('button', {name: 'Keep it', exact: true}).click();
+		assert.equal(sql(`select count(*) from pg_stat_activity where pid = ${pids.cart}`), '1', 'who keeps it changes nothing');
+		await tree.getByRole('button', {name: `End session of ada, process ${pids.cart}`}).click();
+		await asked.getByRole('button', {name: 'End session', exact: true}).click();
+		await page.locator('.toast', {hasText: 'The session of ada is ended'}).waitFor();
 		await tree.waitFor({state: 'detached'});
+		await until('it has ended', () => sql(`select count(*) from pg_stat_activity where pid = ${pids.cart}`) === '0');
+		const told = (await server.api('GET', `/groups/${groupId}/events?includeRaw=true&eventType=ATTEMPT_KILLSESSION_AUDIT`)).results;
+		assert.deepEqual(told.map(e => e.username), [server.owner.username]);
+		assert.match(told[0].raw.description, new RegExp(`clusterName: shop; pid: ${pids.cart}; user: ada; database: postgres; application: cart`));
+		/* Somebody without the role for it is told what else there is. */
+		await page.route('**/data/operations.json', async r => {
+			const rows = (await server.ask('GET', new URL(r.request().url()).pathname)).body;
+			rows.updateClusterQueryShape[3] = ['GROUP_NOBODY'];
+			r.fulfill({json: rows});
+		});
+		await page.reload();
+		await table.getByRole('row', {name: /n = 7/}).getByRole('button').click();
+		await page.getByRole('dialog').getByText(`select pg_terminate_backend(${pids.till});`).waitFor();
+		assert.equal(await page.getByRole('button', {name: /^End/}).count(), 0);
+		await page.keyboard.press('Escape');
 		holder.say('rollback;');
 		await table.getByText('In a transaction, without a statement').waitFor({state: 'detached'});
 	});

@@ -5,9 +5,10 @@ from contextlib import closing, suppress
 
 import psycopg2
 import pytest
+from requests.auth import HTTPDigestAuth
 
 import client
-from client import ok, refused
+from client import Api, ok, refused
 from databases import shape, until, working_in
 from test_measurements import DISK, PROCESS
 
@@ -516,6 +517,44 @@ def test_who_waits_for_whom(ticks):
 	refused(w.server.get(w.path('processes/none:1:activity')), 404)
 	refused(w.server.get(where + '?period=x'), 400)
 	refused(w.server.get(where + '?pretend=1'), 400)
+
+
+def test_a_session_is_ended(ticks):
+	"""By who may reject shapes of queries, one that was seen, and none of the service's."""
+	w = ticks
+	primary, = w.processes('REPLICA_PRIMARY')
+	where = w.path('processes/%s:activity' % primary)
+	look = lambda: {s['pid']: s for s in ok(w.server.get(where))['sessions']}
+	end = lambda by, pid, start: by.delete('%s?pid=%s&sessionStart=%s' % (where, pid, start))
+	with closing(w.connect()) as held:
+		held.autocommit = False
+		held.cursor().execute('create table half (n int)')
+		pid = held.info.backend_pid
+		start = look()[pid]['sessionStart']
+		keys = {role: ok(w.server.post(w.path('apiKeys'), json={'desc': role, 'roles': [role]})) for role in
+			('GROUP_DATA_ACCESS_READ_WRITE', 'GROUP_CLUSTER_MANAGER', 'GROUP_DATA_ACCESS_ADMIN')}
+		callers = [Api(w.server, HTTPDigestAuth(key['publicKey'], key['privateKey'])) for key in keys.values()]
+		for caller in callers[:2]:
+			refused(end(caller, pid, start), 403)
+		refused(end(w.server, pid, '2026-01-02T03:04:05Z'), 404, 'SESSION_NOT_FOUND')
+		refused(end(w.server, 2 ** 31 + pid, start), 404, 'SESSION_NOT_FOUND')
+		refused(end(w.server, 0, start), 404, 'SESSION_NOT_FOUND')
+		assert look()[pid]['state'] == 'idle in transaction'
+		with closing(as_engine(w)) as ours, ours.cursor() as sql:
+			sql.execute('select to_char(backend_start at time zone $$UTC$$, $$YYYY-MM-DD"T"HH24:MI:SS"Z"$$) from pg_stat_activity where pid = pg_backend_pid()')
+			refused(end(w.server, ours.info.backend_pid, sql.fetchone()[0]), 404, 'SESSION_NOT_FOUND')
+			sql.execute('select 1')
+		ended = end(callers[2], pid, start)
+		assert ended.status_code == 204 and not ended.content
+		with pytest.raises(psycopg2.OperationalError):
+			until(lambda: held.cursor().execute('select 1'), 30)
+		refused(end(w.server, pid, start), 404, 'SESSION_NOT_FOUND')
+	with closing(w.connect()) as c, c.cursor() as cursor:
+		cursor.execute("select to_regclass('half')")
+		assert cursor.fetchone() == (None,), 'what was not committed is undone'
+	told, = [e for e in ok(w.server.get(w.path('events?includeRaw=true&eventType=ATTEMPT_KILLSESSION_AUDIT')))['results']]
+	assert told['publicKey'] == keys['GROUP_DATA_ACCESS_ADMIN']['publicKey'] and 'pid: %d' % pid in told['raw']['description'] and 'user: ' + USER in told['raw']['description']
+	assert 'clusterName: ' + w.name in told['raw']['description']
 
 
 def test_how_vacuum_keeps_up(ticks):

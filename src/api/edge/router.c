@@ -337,11 +337,13 @@ static const struct route {
         {SEARCH_CHECKED, search_checked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {CLUSTERS_OBSERVED, clusters_observed, ROUTE_INNER | ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
         {SHAPE_ASKED, shape_asked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
+        {SESSION_ENDED, process_session_ended, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
 };
 static const struct route leading = {"", console_lead, ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL};
 static const struct route nowhere = {"", not_found, 0, BODY_SMALL};
 static const struct route streamed = {"", live_serve, ROUTE_PAGE, BODY_SMALL};
 static const struct route observed = {"", activity_serve, ROUTE_CALL | ROUTE_PAGE, BODY_SMALL};
+static const struct route changed = {"", activity_serve, 0, BODY_SMALL};
 static const struct route planned = {"", shape_plans_serve, ROUTE_CALL | ROUTE_PAGE, BODY_SMALL};
 static const struct route translated = {"", dispatch, ROUTE_CALL, BODY_MAX};
 static const struct route beside = {"", endpoint_serve, ROUTE_LOOP, BODY_TOLD};
@@ -365,6 +367,8 @@ static const struct route *route_of(const struct service *s, const struct reques
 {
 	if (live_is_path(r->path) && is_open(s, r, streamed.flags))
 		return &streamed;
+	if (activity_is_change(r) && is_open(s, r, changed.flags))
+		return &changed;
 	if (activity_is_path(r->path) && is_open(s, r, observed.flags))
 		return &observed;
 	if (shape_plans_is_path(r->path) && is_open(s, r, planned.flags))

@@ -1,6 +1,7 @@
 /* Of a process, beyond the reference. What its sessions do: over time, by what they wait for, from its series; which of
  * them waited for which within the last hour; and now. And how vacuum keeps up. The paths are that of the process with
- * ":activity" and ":vacuum". Who may read slow statements may read them, because both show statements. */
+ * ":activity" and ":vacuum". Who may read slow statements may read them, because both show statements. A DELETE of the
+ * first ends a session; who may reject a query's shape may do that, as both keep others' statements from running. */
 #include "api/metrics/metrics.h"
 
 #include "api/metrics/catalogue.h"
@@ -344,17 +345,48 @@ static int vacuum_get(struct call *c)
 /* --- their rows */
 
 #define PARAMS_MAX 3
+#define ACTIVITY_PATH "/groups/{groupId}/processes/{processId}:activity"
 
-static struct op rows[2];
-static struct param params[PARAMS_MAX];
+static struct op rows[3];
+static struct param params[PARAMS_MAX], end_params[2];
 static pthread_once_t rows_once = PTHREAD_ONCE_INIT;
 
 static const struct {
-	const char *end, *id, *path;
+	const char *end, *method, *id, *path;
 	op_handler handler;
-} parts[] = {{":activity", "getProcessActivity", "/groups/{groupId}/processes/{processId}:activity", activity_get},
-             {":vacuum", "getProcessVacuum", "/groups/{groupId}/processes/{processId}:vacuum", vacuum_get}};
+} parts[] = {{":activity", "GET", "getProcessActivity", ACTIVITY_PATH, activity_get},
+             {":vacuum", "GET", "getProcessVacuum", "/groups/{groupId}/processes/{processId}:vacuum", vacuum_get},
+             {":activity", "DELETE", "endProcessSession", ACTIVITY_PATH, process_session_end}};
 #define PARTS (sizeof parts / sizeof *parts)
+
+static struct param param_make(const struct op *op, const char *like, const char *name)
+{
+	for (unsigned i = 0; i < op->query_param_count; i++)
+		if (strcmp(op->query_params[i].name, like) == 0)
+			return (struct param){.name = name, .schema = op->query_params[i].schema, .required = true};
+	abort(); /* the catalog is part of the program */
+}
+
+/* What has nothing to read and nothing to answer, with the rights of its like. */
+static void row_end_make(struct op *row)
+{
+	const struct op *like = catalog_op("updateClusterQueryShape"), *removal = catalog_op("deleteOnlineArchive");
+	end_params[0] = param_make(catalog_op("listSlowQueryLogs"), "duration", "pid");
+	end_params[1] = param_make(catalog_op("getProcessMeasurements"), "start", "sessionStart");
+	row->method = METHOD_DELETE;
+	row->roles = like->roles;
+	row->set = like->set;
+	row->writes = true;
+	row->slow = false;
+	row->prepare = process_session_end_prepare;
+	row->event = "ATTEMPT_KILLSESSION_AUDIT";
+	row->success = removal->success;
+	row->versions = removal->versions;
+	row->version_count = removal->version_count;
+	row->danger = DANGER_CONFIRM;
+	row->query_params = end_params;
+	row->query_param_count = sizeof end_params / sizeof *end_params;
+}
 
 static void rows_make(void)
 {
@@ -373,7 +405,9 @@ static void rows_make(void)
 		rows[i].slow = true;
 		rows[i].paginated = rows[i].kept = false;
 		rows[i].query_params = params;
-		rows[i].query_param_count = i ? 0 : count;
+		rows[i].query_param_count = parts[i].handler == activity_get ? count : 0;
+		if (parts[i].handler == process_session_end)
+			row_end_make(&rows[i]);
 	}
 }
 
@@ -386,27 +420,36 @@ static bool is_below_process(struct str path)
 	return str_starts(rest, words) && !memchr(rest.p + words.n, '/', rest.n - words.n);
 }
 
-static const struct op *part_of(struct str path, size_t *ret_length)
+/* Whatever reads is found by any other method, too. */
+static const struct op *part_of(struct str path, struct str method, size_t *ret_length)
 {
+	const struct op *found = NULL;
 	if (is_below_process(path))
 		for (size_t i = 0; i < PARTS; i++)
-			if (str_ends(path, str_of(parts[i].end))) {
+			if (str_ends(path, str_of(parts[i].end)) && (!found || str_is(method, parts[i].method))) {
 				*ret_length = path.n - strlen(parts[i].end);
-				return &rows[i];
+				found = &rows[i];
 			}
-	return NULL;
+	return found;
 }
 
 bool activity_is_path(struct str path)
 {
 	size_t length;
-	return part_of(path, &length) != NULL;
+	return part_of(path, STR("GET"), &length) != NULL;
+}
+
+bool activity_is_change(const struct request *r)
+{
+	size_t length;
+	const struct op *found = part_of(r->path, r->method, &length);
+	return found && found == &rows[PARTS - 1];
 }
 
 void activity_serve(struct service *s, struct request *r)
 {
 	size_t length = 0;
 	pthread_once(&rows_once, rows_make);
-	const struct op *row = part_of(r->path, &length);
+	const struct op *row = part_of(r->path, r->method, &length);
 	dispatch_below(s, r, row, (struct str){r->path.p, length});
 }

@@ -9,6 +9,8 @@
 
 /* The path's process, of a cluster of the path's project. 1: its host answers the call instead. */
 must_check int process_find(struct call *c, struct cluster *ret_cluster, struct node_status *ret_node);
+/* The same also of a cluster on another host, which is asked. Not for a loop. */
+must_check int process_find_anywhere(struct call *c, struct cluster *ret_cluster, struct node_status *ret_node);
 /* The refusal of a call that needs an answer of the process. */
 int process_silent(struct call *c, const struct node_status *node);
 
@@ -57,8 +59,13 @@ must_check int process_expose(const struct service *s, struct tx *tx, struct are
 void metrics_exposed(struct service *s, struct request *r);
 
 /* activity.c: GET .../processes/{processId}:activity and :vacuum, what its sessions do and wait for, and how vacuum
- * keeps up. Beside the catalog; they pass the same gates. */
+ * keeps up. Beside the catalog; they pass the same gates. DELETE :activity ends a session: session_end.c. */
 bool activity_is_path(struct str path);
+bool activity_is_change(const struct request *r);
 void activity_serve(struct service *s, struct request *r);
+/* Another host's question to end a session: the path, with "CLUSTER,NODE,PID,MILLISECONDS" as its query, and who
+ * answers it. */
+#define SESSION_ENDED "/hosts/session"
+void process_session_ended(struct service *s, struct request *r);
 
 #endif

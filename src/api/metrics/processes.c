@@ -141,19 +141,11 @@ int processes_list(struct call *c)
 	return 0;
 }
 
-int process_find(struct call *c, struct cluster *ret_cluster, struct node_status *ret_node)
+static int node_find(struct call *c, const struct cluster *cluster, struct node_status *ret_node)
 {
-	bool forwarded = false;
 	struct str id = call_path(c, "processId");
 	struct cluster_status status;
-	int result = cluster_of_host(c, id, ret_cluster);
-	if (result == -ENOENT)
-		return call_missing_param(c, "processId");
-	if (result == 0)
-		result = cluster_forward(c, ret_cluster, &forwarded);
-	if (result < 0 || forwarded)
-		return result < 0 ? result : 1;
-	result = cluster_observe(c, ret_cluster, &status);
+	int result = cluster_observe(c, cluster, &status);
 	if (result < 0)
 		return result;
 	for (size_t i = 0; i < status.node_count; i++) {
@@ -164,6 +156,27 @@ int process_find(struct call *c, struct cluster *ret_cluster, struct node_status
 		}
 	}
 	return call_missing_param(c, "processId");
+}
+
+int process_find(struct call *c, struct cluster *ret_cluster, struct node_status *ret_node)
+{
+	bool forwarded = false;
+	int result = cluster_of_host(c, call_path(c, "processId"), ret_cluster);
+	if (result == -ENOENT)
+		return call_missing_param(c, "processId");
+	if (result == 0)
+		result = cluster_forward(c, ret_cluster, &forwarded);
+	if (result < 0 || forwarded)
+		return result < 0 ? result : 1;
+	return node_find(c, ret_cluster, ret_node);
+}
+
+int process_find_anywhere(struct call *c, struct cluster *ret_cluster, struct node_status *ret_node)
+{
+	int result = cluster_of_host(c, call_path(c, "processId"), ret_cluster);
+	if (result == -ENOENT)
+		return call_missing_param(c, "processId");
+	return result < 0 ? result : node_find(c, ret_cluster, ret_node);
 }
 
 int processes_get(struct call *c)

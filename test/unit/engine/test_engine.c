@@ -37,7 +37,7 @@ static void test_offers(const struct engine_ops *o)
 	             l->erase));
 	CHECK(!o->shapes || o->shapes->list);
 	CHECK(!o->sql || o->sql->run);
-	CHECK(!o->activity || (o->activity->past && o->activity->sessions && o->activity->vacuum));
+	CHECK(!o->activity || (o->activity->past && o->activity->sessions && o->activity->end && o->activity->vacuum));
 	const struct engine_backup_ops *b = o->backup;
 	CHECK(!b || (b->snapshot && b->restore && b->restore_piece && b->window && b->checkpoints && b->position &&
 	             b->stream && b->copy && b->export && b->prove && b->record && b->forget && b->sweep &&

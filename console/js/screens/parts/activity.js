@@ -1,6 +1,6 @@
 /* What the sessions of a node do and wait for, and how its vacuum keeps up. */
-import {html, get, pathOf, useLoad, useWhile, useQuery, setQuery, useMemo, useState, Segments, Select, Field, Table, Card, Empty, Fault, Notice, Dialog, Facts, Meter, Plot, Time,
-	words, once, number, bytes, duration} from './kit.js';
+import {html, get, send, pathOf, useLoad, useMay, useWhile, useQuery, setQuery, useMemo, useState, Segments, Select, Field, Table, Card, Empty, Fault, Notice, Dialog, ConfirmDanger,
+	Button, Facts, Meter, Plot, Time, say, words, once, number, bytes, duration} from './kit.js';
 import {isPrimary, nodeName} from './clusters.js';
 
 const w = words('activity');
@@ -29,21 +29,38 @@ const SESSIONS = once(() => [
 	{key: 'pid', label: w('pid'), width: '8%', wide: true, value: s => s.pid, cell: s => String(s.pid)}
 ]);
 
-function SessionDialog({s, onClose}) {
+/* Sessions are ended by who may reject shapes of queries. Those of the service are nobody's to end. */
+const END = 'updateClusterQueryShape';
+const isEndable = s => s?.pid > 0 && s.sessionStart && !/^steward[_:]/.test(s.user ?? '');
+
+function SessionDialog({s, onClose, onEnd}) {
+	const may = useMay();
 	return html`<${Dialog} kind="wide" title=${w('session', {pid: String(s.pid)})} onClose=${onClose}>${s.statement && html`<pre class="raw mono" tabindex="0" aria-label=${w('statement')}>${s.statement}</pre>`}
 		<${Facts} items=${[[w('user'), s.user], [w('database'), s.database], [w('program'), s.application], [w('address'), s.address], [w('state'), w.or(`state.${s.state}`, 'state.other', {state: s.state ?? ''})],
 			[w('waits'), s.waitEventType && `${waitText(s.waitEventType, s.waitEvent)} (${s.waitEvent})`], [w('blockedBy'), s.blockedBy?.length ? s.blockedBy.map(pidText).join(', ') : undefined],
 			[w('started'), s.sessionStart && html`<${Time} at=${s.sessionStart} kind="full" />`], [w('transaction'), s.transactionStart && html`<${Time} at=${s.transactionStart} kind="full" />`],
 			[w('statementSince'), s.statementStart && html`<${Time} at=${s.statementStart} kind="full" />`]]} />
-		${s.pid > 0 && html`<p class="dim">${w('endIt', {pid: String(s.pid)})}</p>`}<//>`;
+		${isEndable(s) && (may(END) ? html`<p><${Button} kind="kill" onClick=${() => onEnd(s)}>${w('end')}<//></p>` : html`<p class="dim">${w('endIt', {pid: String(s.pid)})}</p>`)}<//>`;
+}
+
+function EndDialog({s, groupId, process, onClose, onEnded}) {
+	const end = async () => {
+		const query = new URLSearchParams({pid: s.pid, sessionStart: s.sessionStart});
+		await send('DELETE', `${pathOf('getGroupProcess', {groupId, processId: process.id})}:activity?${query}`);
+		say(w('ended', {user: s.user}));
+		onEnded();
+	};
+	return html`<${ConfirmDanger} title=${w('endAsk', {user: s.user, pid: String(s.pid)})} text=${w('endText')} action=${w('end')} onConfirm=${end} onClose=${onClose}>
+		${s.statement && html`<pre class="raw mono" tabindex="0" aria-label=${w('statement')}>${s.statement}</pre>`}<//>`;
 }
 
 /* Who keeps whom waiting: a session, and below it those that wait for it. */
-function Blocker({tree, sessions}) {
+function Blocker({tree, sessions, onEnd}) {
 	const s = sessions.get(tree.pid);
 	return html`<li><b>${tree.pid ? whoText(s?.user, tree.pid) : w('prepared')}</b> <span class="dim">${s && w.or(`state.${s.state}`, 'state.other', {state: s.state ?? ''})}</span>
+		${isEndable(s) && html` <${Button} small op=${END} aria-label=${w('endNamed', {user: s.user, pid: String(s.pid)})} onClick=${() => onEnd(s)}>${w('end')}<//>`}
 		${s?.statement && html`<code class="mono clip">${s.statement}</code>`}
-		${tree.waiting?.length > 0 && html`<ul>${tree.waiting.map(t => html`<${Blocker} key=${t.pid} tree=${t} sessions=${sessions} />`)}</ul>`}</li>`;
+		${tree.waiting?.length > 0 && html`<ul>${tree.waiting.map(t => html`<${Blocker} key=${t.pid} tree=${t} sessions=${sessions} onEnd=${onEnd} />`)}</ul>`}</li>`;
 }
 
 const WAITS = once(() => [
@@ -58,17 +75,21 @@ const BLOCKED = once(() => [
 ]);
 
 function Sessions({groupId, process}) {
-	const [open, setOpen] = useState(null);
+	const [open, setOpen] = useState(null), [ending, setEnding] = useState(null);
 	const {data, error, reload} = useLoad(signal => ask(groupId, process.id, 'activity', signal), [groupId, process.id], {key: `activity ${process.id}`});
 	useWhile(data !== null, reload, 5000);
 	const series = useMemo(() => STATES.map(name => ({label: w(`plot.${name}`), points: (data?.measurements?.find(m => m.name === name)?.dataPoints ?? []).map(p => [p.timestamp, p.value ?? null])}))
 		.filter(s => s.points.length), [data]);
 	if (data === null)
 		return html`<section class="card"><${Empty} title=${w('notHere')} text=${w('notHereText')} /></section>`;
+	const endAsk = s => {
+		setOpen(null);
+		setEnding(s);
+	};
 	const list = data?.sessions, of = new Map((list ?? []).map(s => [s.pid, s])), shown = open && (of.get(open.pid) ?? open);
 	return html`<div class="stack"><${Fault} error=${error} retry=${reload} />
 		${data && !list && html`<${Notice} kind="warn">${w('silent')}<//>`}
-		${data?.blocking?.length > 0 && html`<${Card} title=${w('blocking')} note=${w('blockingText')}><ul class="plan">${data.blocking.map(t => html`<${Blocker} key=${t.pid} tree=${t} sessions=${of} />`)}</ul><//>`}
+		${data?.blocking?.length > 0 && html`<${Card} title=${w('blocking')} note=${w('blockingText')}><ul class="plan">${data.blocking.map(t => html`<${Blocker} key=${t.pid} tree=${t} sessions=${of} onEnd=${setEnding} />`)}</ul><//>`}
 		<${Card} flush title=${w('now')} note=${w('nowText')}><${Table} label=${w('now')} columns=${SESSIONS()} rows=${list ?? (error && [])} keyOf=${s => s.pid} sort=${['since', 1]} onOpen=${setOpen}
 			empty=${html`<${Empty} title=${w('calm')} text=${w('calmText')} />`} /><//>
 		${series.length > 0 && html`<section class="card plot-card"><${Plot} title=${w('overTime')} series=${series} /></section>`}
@@ -76,7 +97,8 @@ function Sessions({groupId, process}) {
 				empty=${html`<p class="calm">${w('noWaits')}</p>`} /><//>
 			<${Card} flush title=${w('blocked')} note=${w('lastHour')}><${Table} label=${w('blocked')} columns=${BLOCKED()} rows=${data.blocked} keyOf=${b => `${b.pid} ${b.blockedBy} ${b.since}`} sort=${['seen', -1]}
 				empty=${html`<p class="calm">${w('noBlocked')}</p>`} /><//></div>`}
-		${shown && html`<${SessionDialog} s=${shown} onClose=${() => setOpen(null)} />`}</div>`;
+		${shown && html`<${SessionDialog} s=${shown} onClose=${() => setOpen(null)} onEnd=${endAsk} />`}
+		${ending && html`<${EndDialog} s=${ending} groupId=${groupId} process=${process} onClose=${() => setEnding(null)} onEnded=${reload} />`}</div>`;
 }
 
 const DATABASES = once(() => [

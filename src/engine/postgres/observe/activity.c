@@ -326,21 +326,28 @@ static void session_read(struct arena *a, const PGresult *rows, int row, struct 
 	}
 }
 
-static int activity_sessions(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
-                             struct engine_session **ret_list, size_t *ret_count)
+/* A connection of its own to a node that runs. */
+static int node_open(struct engine *e, const char *cluster_id, const char *node, PGconn **ret_conn)
 {
 	struct pg_cluster *c;
 	struct pg_node n;
-	PGconn *conn;
-	PGresult *rows = NULL;
 	int r = pg_node_get(e, cluster_id, node, &c, &n);
 	if (r < 0)
 		return r;
-	if (!n.pid || n.noted || pg_sql_open_node(c, &n, "postgres", ASK_MS, &conn) < 0) {
-		pg_cluster_put(c);
-		return -EAGAIN;
-	}
+	if (!n.pid || n.noted || pg_sql_open_node(c, &n, "postgres", ASK_MS, ret_conn) < 0)
+		r = -EAGAIN;
 	pg_cluster_put(c);
+	return r;
+}
+
+static int activity_sessions(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
+                             struct engine_session **ret_list, size_t *ret_count)
+{
+	PGconn *conn;
+	PGresult *rows = NULL;
+	int r = node_open(e, cluster_id, node, &conn);
+	if (r < 0)
+		return r;
 	r = pg_sql_rows(conn, ASK_MS, ask, &rows);
 	if (r == -EPROTO)
 		r = pg_sql_rows(conn, ASK_MS, ask_textless, &rows);
@@ -357,5 +364,47 @@ static int activity_sessions(struct engine *e, const char *cluster_id, const cha
 	return 0;
 }
 
+/* --- ending one */
+
+/* Numbers of processes come again: the moment at which the session began tells which one is meant. Callers know it to
+ * the second. Sessions of the service are nobody's to end: they hold up failover, backups and the shards' writes. */
+static int activity_end(struct engine *e, const char *cluster_id, const char *node, int64_t pid, int64_t started_ms,
+                        struct arena *a, struct engine_session *ret_ended)
+{
+	PGconn *conn;
+	PGresult *rows = NULL;
+	int r = node_open(e, cluster_id, node, &conn);
+	if (r < 0)
+		return r;
+	/* Materialized, so that nothing is ended before all of the question was looked at. */
+	struct str sql = arena_printf(
+	        a,
+	        "with s as materialized (select pid, usename, datname, application_name, client_addr from "
+	        "pg_stat_activity where pid = %lld and backend_type = 'client backend' and usename not in ('" PG_SUPER
+	        "', '" PG_SHARD "', '" PG_RESTORE "') and (extract(epoch from backend_start) * 1000)::bigint / 1000 = "
+	        "%lld) select usename, datname, application_name, host(client_addr), pg_terminate_backend(pid) from s",
+	        (long long)pid, (long long)started_ms / 1000);
+	r = pg_sql_rows(conn, ASK_MS, sql.p, &rows);
+	PQfinish(conn);
+	if (r < 0)
+		return -EAGAIN;
+	if (PQntuples(rows) == 0 || strcmp(pg_value(rows, 0, 4), "t") != 0) {
+		r = -ESRCH;
+	} else {
+		*ret_ended = (struct engine_session){.pid = pid,
+		                                     .user = engine_shown(a, pg_value(rows, 0, 0)),
+		                                     .database = engine_shown(a, pg_value(rows, 0, 1)),
+		                                     .application = engine_shown(a, pg_value(rows, 0, 2)),
+		                                     .address = engine_shown(a, pg_value(rows, 0, 3)),
+		                                     .state = "",
+		                                     .statement = "",
+		                                     .wait_type = "",
+		                                     .wait = "",
+		                                     .started_ms = started_ms};
+	}
+	PQclear(rows);
+	return r;
+}
+
 const struct engine_activity_ops pg_activity = {
-        .past = activity_past, .sessions = activity_sessions, .vacuum = pg_vacuum_look};
+        .past = activity_past, .sessions = activity_sessions, .end = activity_end, .vacuum = pg_vacuum_look};
