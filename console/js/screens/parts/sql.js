@@ -1,6 +1,7 @@
 /* The SQL editor: statements as one's own user of the database. The password stays in this page's memory; to read is the rule. */
 import {html, send, useEffect, useLoad, useQuery, setQuery, useRef, useState, call, callAll, useMay, Button, Card, Check, Field, Form, Input, Notice, Empty, Segments, words, number,
 	duration, save} from './kit.js';
+import {Editor} from './sql_editor.js';
 
 const w = words('sql');
 const NUMERIC = new Set([20, 21, 23, 26, 700, 701, 1700]), SHOWN = 200, PAST = 20;
@@ -80,8 +81,8 @@ export default function Sql({groupId, name, cluster}) {
 		others=${html`<kbd aria-hidden="true">Ctrl ↵</kbd>`}>
 		<div class="row"><${Login} login=${login} />
 			<${Field} label=${w('database')} name="database"><${Input} value=${f.database} onInput=${set('database')} /><//></div>
-		<div ref=${area}><${Field} label=${w('statement')} name="statement"><textarea class="in mono" rows="8" spellcheck="false" aria-label=${w('statement')} value=${f.statement}
-			onInput=${e => set('statement')(e.target.value)} onKeyDown=${keys}></textarea><//></div>
+		<div ref=${area} onKeyDown=${keys}><${Field} label=${w('statement')} name="statement" help=${w('nextHelp')}><${Editor} groupId=${groupId} clusterName=${name} login=${f} value=${f.statement}
+			onInput=${set('statement')} label=${w('statement')} changed=${answer} /><//></div>
 		<${Segments} label=${w('mode')} current=${write === 'yes' ? 'write' : 'read'} onPick=${v => setQuery({write: v === 'write' ? 'yes' : ''})} options=${['read', 'write'].map(id => ({id, label: w(`mode.${id}`)}))} />
 		<p class="dim">${w(write === 'yes' ? 'writeText' : 'readText')}</p><//>
 		${f.past.length > 0 && html`<details class="past"><summary>${w('past')}</summary><ul>${f.past.map(p => html`<li key=${p}><button type="button" class="mono" onClick=${() => set('statement')(p)}>${p}</button></li>`)}</ul></details>`}<//>
