@@ -186,7 +186,8 @@ function Totals({rows, total}) {
 	const running = rows.filter(c => !c.paused), sum = (list, f) => list.reduce((n, c) => n + (f(c) ?? 0), 0);
 	const backed = running.filter(c => c.lastBackupAt && Date.now() - Date.parse(c.lastBackupAt) < 86400e3).length;
 	const facts = [[number(total), w('clusters', {n: total})], [w('ofNodes', {up: sum(running, nodesUp), all: sum(running, nodesAll)}), w('nodesUp')],
-		[w('usedOf', {used: room(sum(rows, c => c.diskUsedBytes)), all: room(sum(rows, c => c.diskBytes))}), w('used')],
+		rows.some(c => !missing(c.diskUsedBytes)) ? [w('usedOf', {used: room(sum(rows, c => c.diskUsedBytes)), all: room(sum(rows, c => c.diskBytes))}), w('used')]
+			: [room(sum(rows, c => c.diskBytes)), w('ofDisk')],
 			[w('ofNodes', {up: backed, all: running.length}), w('backedUp')]];
 	return facts.map(([b, text]) => html`<span key=${text}><b>${b}</b> ${text}</span>`);
 }

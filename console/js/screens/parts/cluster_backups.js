@@ -83,12 +83,12 @@ function TakeDialog({groupId, name, onClose, onDone}) {
 function Snapshots({list, failed, onRestore, onDownload, onDelete, onTake}) {
 	const columns = [{key: 'at', label: w('taken'), main: true, value: s => s.createdAt, cell: s => html`<${Time} at=${s.createdAt} kind="full" />`},
 		{key: 'status', label: w('status'), width: '13%', value: s => s.status, cell: s => html`<${StatePill} state=${s.status} />`},
-		{key: 'kind', label: w('kind'), width: '13%', wide: true, value: s => s.snapshotType,
+		{key: 'kind', label: w('kind'), width: '10%', wide: true, value: s => s.snapshotType,
 			cell: s => w.or(`kind.${s.frequencyType ?? s.snapshotType}`, 'kind.other')},
-		{key: 'size', label: w('size'), width: '10%', value: s => s.storageSizeBytes ?? 0, cell: s => bytes(s.storageSizeBytes)},
+		{key: 'size', label: w('size'), width: '9%', value: s => s.storageSizeBytes ?? 0, cell: s => bytes(s.storageSizeBytes)},
 		{key: 'until', label: w('keptUntil'), width: '15%', wide: true, value: s => s.expiresAt,
 			cell: s => html`<${Time} at=${s.expiresAt} kind="date" />`},
-		{key: 'text', label: w('description'), width: '16%', wide: true, value: s => s.description},
+		{key: 'text', label: w('description'), width: '14%', wide: true, value: s => s.description},
 		{key: 'do', label: '', width: '11rem', sort: false, cell: s =>
 			html`<span class="acts">${s.status === 'completed' && html`<${Button} op="createBackupRestoreJob" small onClick=${() => onRestore(s)}
 			aria-label=${w('restoreOf', {at: time(s.createdAt, 'full')})}>${w('restore')}<//>`}

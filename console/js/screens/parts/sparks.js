@@ -75,12 +75,23 @@ export function RowSpark({c}) {
 
 const LINES = [['cpu', CPU, v => `${number(v, 1)}%`], ['connections', ['CONNECTIONS'], v => number(v, 0)], ['commands', ['OPCOUNTER_CMD'], v => w('perSecond', {n: number(v, 1)})],
 	['writes', WRITES, v => w('perSecond', {n: number(v, 1)})], ['lag', ['OPLOG_SLAVE_LAG_MASTER_TIME'], v => duration(v / 1000)]];
+const OF_STANDBYS = 'lag';
 
-/* The last hour of a cluster's primary; each leads to the plots. */
+/* The greatest value of several nodes at each moment. */
+function greatest(answers, names) {
+	const at = new Map();
+	for (const p of answers.flatMap(a => (a.measurements ?? []).filter(m => names.includes(m.name)).flatMap(m => m.dataPoints)))
+		at.set(p.timestamp, Math.max(p.value ?? -Infinity, at.get(p.timestamp) ?? -Infinity));
+	return [...at].sort((a, b) => a[0] < b[0] ? -1 : 1).map(x => Number.isFinite(x[1]) ? x[1] : null);
+}
+
+/* The last hour of a cluster's primary; each leads to the plots. A primary has no lag: that is of the standby that is furthest behind. */
 export function Sparks({groupId, base, processes}) {
-	const process = processes.find(isPrimary);
-	const {data} = useLoad(() => process ? measured(groupId, process.id, LINES.flatMap(l => l[1])) : Promise.resolve(undefined), [groupId, process?.id]);
-	const lines = data ? LINES.map(([id, names, text]) => ({id, text, values: together(data, names)})).filter(l => last(l.values) !== undefined) : [];
+	const process = processes.find(isPrimary), standbys = processes.filter(p => /SECONDARY/.test(p.typeName)), [, lag] = LINES.find(l => l[0] === OF_STANDBYS);
+	const {data} = useLoad(() => process ? Promise.all([measured(groupId, process.id, LINES.flatMap(l => l[1])), ...standbys.map(p => measured(groupId, p.id, lag))])
+		: Promise.resolve(undefined), [groupId, process?.id, standbys.map(p => p.id).join()]);
+	const lines = data ? LINES.map(([id, names, text]) => ({id, text, values: id === OF_STANDBYS ? greatest(data.slice(1), names) : together(data[0], names)}))
+		.filter(l => last(l.values) !== undefined) : [];
 	if (!lines.length)
 		return null;
 	return html`<div class="sparks" role="group" aria-label=${w('title')}>${lines.map(l => html`<${Link} class="card" key=${l.id} to=${`${base}/metrics`}><span>${w(l.id)}</span><b>${l.text(last(l.values))}</b>
