@@ -322,7 +322,7 @@ export async function axe(page, {themes = ['light', 'dark'], within} = {}) {
 	await page.emulateMedia({colorScheme: 'light'});
 }
 
-/* A picture for the documentation, where STEWARD_SCREENSHOTS names a folder. */
+/* A picture to look at, where STEWARD_SCREENSHOTS names a folder; those of the documentation are made by pictures.mjs. */
 export async function picture(page, name, {themes = ['light']} = {}) {
 	const folder = process.env.STEWARD_SCREENSHOTS;
 	if (!folder)
