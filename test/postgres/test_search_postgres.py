@@ -1,6 +1,6 @@
 """Search indexes on real databases: built, changed, dropped and built again; what queries find, held against an implementation of its
 own; readers' rights, hostile owners, definitions and texts."""
-import contextlib, json, random
+import concurrent.futures, contextlib, json, random
 
 import psycopg2, psycopg2.errors, pytest
 
@@ -671,6 +671,21 @@ def test_more_words_than_fit_in_temporary_files(world):
 			cursor.execute('alter role steward_engine reset temp_file_limit')
 	assert world.count('wordy', {'text': {'query': 'w7', 'path': 'body'}}) == 80000
 	world.sql('drop table wordy')
+
+
+def test_a_count_keeps_no_build_waiting(world):
+	"""The service's own count of another index's words is ended for a build, and done again."""
+	world.sql('create table prompt(id int, body text)')
+	with contextlib.closing(engine(world)) as c, c.cursor() as cursor, concurrent.futures.ThreadPoolExecutor(1) as other:
+		counting = other.submit(cursor.execute, "select steward_search.recount('none'), pg_sleep(120)")
+		def sleeping():
+			with contextlib.closing(engine(world)) as seeing, seeing.cursor() as look:
+				look.execute("select count(*) from pg_stat_activity where wait_event = 'PgSleep'")
+				return look.fetchone() == (1,)
+		until(sleeping, 30)
+		world.built('prompt', 'prompt', {'body': {'type': 'string'}})
+		with pytest.raises(psycopg2.OperationalError):
+			counting.result()
 
 
 def test_a_standby_and_a_restart(world):

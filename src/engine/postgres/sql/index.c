@@ -145,11 +145,15 @@ struct watch {
 	int pid;      /* of the one that works */
 };
 
-#define PROGRESS                                                                                                     \
-	"select (select string_agg(format('%%s (process %%s)', usename, pid), ', ') from (select usename, pid from " \
-	"pg_stat_activity where pid = any (pg_blocking_pids(%d)) limit 3) s), phase, coalesce(case when phase like " \
-	"'%%: loading tuples in tree' then 100 * tuples_done / nullif(tuples_total, 0) else 100 * blocks_done / "    \
-	"nullif(blocks_total, 0) end, 0) from (select) one left join pg_stat_progress_create_index p on p.pid = %d"
+/* A count of words is ours and is done again: it does not keep a build waiting. */
+#define PROGRESS                                                                                                       \
+	"select (select string_agg(format('%%s (process %%s)', usename, pid), ', ') from (select usename, pid from "   \
+	"pg_stat_activity where pid = any (pg_blocking_pids(%d)) limit 3) s), phase, coalesce(case when phase like "   \
+	"'%%: loading tuples in tree' then 100 * tuples_done / nullif(tuples_total, 0) else 100 * blocks_done / "      \
+	"nullif(blocks_total, 0) end, 0), (select count(pg_terminate_backend(pid)) from pg_stat_activity where pid = " \
+	"any (pg_blocking_pids(%d)) and usename = '" PG_SUPER                                                          \
+	"' and query ~ 'steward_search.recount') from (select) one left join pg_stat_progress_create_index p on "      \
+	"p.pid = %d"
 
 static void progress_look(struct building *b, const struct watch *w)
 {
@@ -158,7 +162,7 @@ static void progress_look(struct building *b, const struct watch *w)
 	const char *what;
 	if (!w->conn)
 		return;
-	snprintf(sql, sizeof sql, PROGRESS, w->pid, w->pid);
+	snprintf(sql, sizeof sql, PROGRESS, w->pid, w->pid, w->pid);
 	if (pg_sql_rows(w->conn, 2000, sql, &rows) < 0)
 		return;
 	snprintf(b->blocker, sizeof b->blocker, "%s", pg_value(rows, 0, 0));
@@ -708,7 +712,6 @@ static int pg_index_look(struct engine *e, const struct engine_index *want, stru
 /* --- how often words occur */
 
 #define COUNT_SECONDS 120
-
 /* Counting that takes too long is tried again much later. */
 static int words_count(struct building *b, PGconn *conn)
 {
