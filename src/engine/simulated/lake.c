@@ -131,8 +131,10 @@ static void content_make(const struct file *f, struct buf *out)
 {
 	buf_z(out, MARK);
 	int64_t first = (f->from + f->step - 1) / f->step * f->step;
-	for (int64_t hour = first; hour < f->to; hour += f->step)
-		buf_printf(out, "%*lld\n", LINE - 1, (long long)(hour * HOUR_MS));
+	for (int64_t hour = first; hour < f->to; hour += f->step) {
+		long long at_ms = hour * HOUR_MS;
+		buf_printf(out, "%*lld\n", LINE - 1, at_ms);
+	}
 	buf_z(out, MARK);
 }
 
