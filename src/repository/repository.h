@@ -10,6 +10,7 @@
  *   GROUP/wal/CLUSTER/INCARNATION/SET/TIMELINE/SEGMENT   WAL: compressed, encrypted
  *   GROUP/wal/CLUSTER/INCARNATION/SET/TIMELINE.history
  *   GROUP/wal/CLUSTER/INCARNATION/SET/seconds/HOUR       which position was reached when
+ *   GROUP/rows/ARCHIVE/FILE...                 rows that left a table (rows.c): no part of any backup
  *
  * Chunks are found by their content's HMAC under the project's key, so that what has not changed is stored once and
  * no snapshot depends on another; nothing is shared between projects. An incarnation begins with a cluster's creation
@@ -27,6 +28,7 @@
 #include "repository/places.h"
 #include "repository/record.h"
 #include "repository/restore.h"
+#include "repository/rows.h"
 #include "repository/sweep.h"
 #include "repository/tar.h"
 #include "repository/wal.h"

@@ -2,7 +2,7 @@
  * with a socket that holds what neither has taken yet: memory is bounded whatever the table's size. */
 #include "api/exports/put.h"
 
-#include "api/exports/seal.h"
+#include "objects/seal.h"
 #include "store/seal.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ struct export_put {
 	char why[300];
 	z_stream z;
 	EVP_MD_CTX *hash;
-	struct export_seal *seal; /* NULL: it is plain */
+	struct object_seal *seal; /* NULL: it is plain */
 	struct export_stored stored;
 	unsigned char piece[PIECE];
 };
@@ -93,7 +93,7 @@ static void put_free(struct export_put *p)
 	close(p->out);
 	deflateEnd(&p->z);
 	EVP_MD_CTX_free(p->hash);
-	export_seal_free(p->seal);
+	object_seal_free(p->seal);
 	free(p);
 }
 
@@ -131,7 +131,7 @@ int export_put_begin(struct objects *bucket, const char *name, const struct data
 	p->hash = EVP_MD_CTX_new();
 	bool ready = p->hash && EVP_DigestInit_ex(p->hash, EVP_sha256(), NULL) == 1 &&
 	             deflateInit2(&p->z, Z_DEFAULT_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) == Z_OK;
-	int r = !ready ? -ENOMEM : key ? export_seal_begin(key, group, bytes_send, p, &p->seal) : 0;
+	int r = !ready ? -ENOMEM : key ? object_seal_begin(key, group, "exports", bytes_send, p, &p->seal) : 0;
 	r = r < 0 ? r : -pthread_create(&p->thread, NULL, put_run, p);
 	if (r < 0) {
 		put_free(p);
@@ -143,7 +143,7 @@ int export_put_begin(struct objects *bucket, const char *name, const struct data
 
 static int piece_send(struct export_put *p, size_t n)
 {
-	return p->seal ? export_seal_write(p->seal, p->piece, n) : bytes_send(p, p->piece, n);
+	return p->seal ? object_seal_write(p->seal, p->piece, n) : bytes_send(p, p->piece, n);
 }
 
 static int deflate_some(struct export_put *p, int flush)
@@ -181,7 +181,7 @@ int export_put_end(struct export_put *p, struct export_stored *ret_stored, char 
 	unsigned char hash[EVP_MAX_MD_SIZE];
 	int r = deflate_some(p, Z_FINISH);
 	if (r == 0 && p->seal)
-		r = export_seal_end(p->seal);
+		r = object_seal_end(p->seal);
 	if (r == 0 && EVP_DigestFinal_ex(p->hash, hash, NULL) != 1)
 		r = -ENOMEM;
 	if (r < 0)

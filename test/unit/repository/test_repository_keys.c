@@ -366,6 +366,96 @@ static void test_projects(void)
 	repositories_close(all);
 }
 
+#define ARCHIVE "65f0000000000000000000c1"
+#define OTHER_ARCHIVE "65f0000000000000000000c2"
+#define ROWS_FILE(n) "65f00000000000000000f00" #n
+
+struct bytes_left {
+	const unsigned char *at;
+	size_t n;
+};
+
+static ssize_t some_read(void *ctx, void *buf, size_t n)
+{
+	struct bytes_left *left = ctx;
+	n = n < left->n ? n : left->n;
+	n = n < 10007 ? n : 10007;
+	memcpy(buf, left->at, n);
+	left->at += n;
+	left->n -= n;
+	return (ssize_t)n;
+}
+
+static ssize_t broken_read(void *ctx, void *buf, size_t n)
+{
+	struct bytes_left *left = ctx;
+	return left->n ? some_read(ctx, buf, n) : -EPIPE;
+}
+
+static int some_keep(void *ctx, const void *bytes, size_t n)
+{
+	buf_add(ctx, bytes, n);
+	return 0;
+}
+
+static bool rows_are(struct repository *r, const char *file, const unsigned char *bytes)
+{
+	struct buf out = {0};
+	bool same = repo_rows_get(r, ARCHIVE, file, some_keep, &out) == 0 && out.n == SIZE &&
+	            memcmp(out.p, bytes, SIZE) == 0;
+	buf_free(&out);
+	return same;
+}
+
+static int rows_count(void *ctx, const char *file)
+{
+	++*(unsigned *)ctx;
+	return 0;
+}
+
+static unsigned rows_there(struct repository *r, const char *archive)
+{
+	unsigned count = 0;
+	CHECK(repo_rows_list(r, archive, rows_count, &count) == 0);
+	return count;
+}
+
+/* Archived rows are sealed with the key that the project has at that time, and no sweep of backups takes them. */
+static void test_rows(struct service *s, const struct data_keys *keys)
+{
+	static const char *const files[] = {ROWS_FILE(1), ROWS_FILE(2), ROWS_FILE(3)}, *const now[] = {NULL, KEY_A,
+	                                                                                               KEY_B};
+	const struct repo_keep none = {.young_ms = 0};
+	struct repo_swept swept;
+	struct repositories *all = keyed_open(keys);
+	struct repository *r = NULL;
+	struct buf out = {0};
+	unsigned char *bytes = bytes_make(SIZE, 77);
+	s->answer_a = s->answer_b = 0;
+	for (size_t i = 0; i < 3; i++) {
+		s->current = now[i];
+		s->answer = now[i] ? 0 : -ENOENT;
+		r = get(all, "US_EAST_1");
+		struct bytes_left left = {bytes, SIZE}, broken = {bytes, 1000};
+		CHECK(repo_rows_put(r, ARCHIVE, files[i], some_read, &left) == 0);
+		CHECK(repo_rows_put(r, OTHER_ARCHIVE, files[i], broken_read, &broken) == -EPIPE);
+		repository_put(r);
+	}
+	r = get(all, "US_EAST_1");
+	for (size_t i = 0; i < 3; i++)
+		CHECK(rows_are(r, files[i], bytes));
+	CHECK(rows_there(r, ARCHIVE) == 3 && rows_there(r, OTHER_ARCHIVE) == 0);
+	CHECK(repo_sweep(r, &none, &swept) == 0 && rows_there(r, ARCHIVE) == 3);
+	CHECK(repo_rows_get(r, ARCHIVE, ROWS_FILE(4), some_keep, &out) == -ENOENT && out.n == 0);
+	CHECK(repo_rows_get(r, ARCHIVE, "../" ROWS_FILE(1), some_keep, &out) == -EINVAL);
+	CHECK(repo_rows_delete(r, ARCHIVE, files[0]) == 0 && repo_rows_delete(r, ARCHIVE, files[1]) == 0 &&
+	      repo_rows_delete(r, ARCHIVE, files[1]) == 0 && rows_there(r, ARCHIVE) == 1);
+	CHECK(repo_rows_delete(r, ARCHIVE, files[2]) == 0 && rows_there(r, ARCHIVE) == 0);
+	repository_put(r);
+	repositories_close(all);
+	free(bytes);
+}
+
 int main(void)
 {
 	struct service s = {.wrapped = "{}"};
@@ -382,6 +472,7 @@ int main(void)
 	test_copy(&s, &keys);
 	test_wrapped(&s, &keys);
 	test_projects();
+	test_rows(&s, &keys);
 	tree_remove(root);
 	return CHECK_DONE();
 }

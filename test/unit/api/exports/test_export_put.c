@@ -1,11 +1,11 @@
 /* One object of an export: what comes out of the bucket is what went in, nothing is left of one that was broken off,
  * and parts of names are safe whatever the text. */
 #include "api/exports/put.h"
-#include "api/exports/seal.h"
 
 #include "base/arena.h"
 #include "base/data_key.h"
 #include "check.h"
+#include "objects/seal.h"
 
 #include <errno.h>
 #include <openssl/evp.h>
