@@ -456,8 +456,9 @@ int harness_begin(int argc, char **argv)
 		return 1;
 	if (argc == 8 && strcmp(argv[1], "converge") == 0)
 		exit(child_main(argv));
-	snprintf(dir, sizeof dir, "/tmp/steward-pg-XXXXXX");
-	if (!mkdtemp(dir))
+	bool again = argc > 2 && strcmp(argv[1], "at") == 0;
+	snprintf(dir, sizeof dir, "%s", again ? argv[2] : "/tmp/steward-pg-XXXXXX");
+	if (!again && !mkdtemp(dir))
 		return 1;
 	authority_make();
 	engine_begin();

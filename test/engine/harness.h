@@ -30,7 +30,8 @@ extern char dir[64];
 extern _Atomic int key_answer; /* of who holds the projects' keys: 0, or -ENOENT as at first, -EKEYREVOKED, -EAGAIN */
 extern uint64_t spool_bytes;   /* engine_options.spool_bytes of the next engine_begin() */
 
-int harness_begin(int argc, char **argv); /* 0: the engine runs */
+/* 0: the engine runs. With arguments "at DIR": in that directory, where another process may have left clusters. */
+int harness_begin(int argc, char **argv);
 int harness_end(void);
 
 /* --- what is wanted */

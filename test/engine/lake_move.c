@@ -76,12 +76,12 @@ static int sweep(PGconn *conn, const char *oldest)
 {
 	const struct pg_lake_store store = {.list = objects_visit_all, .drop = object_drop};
 	const char *now = getenv("NOW_MS");
-	uint64_t dropped;
+	struct engine_lake_swept swept;
 	int r = pg_lake_manifest_sweep(conn, arena, archive, &store, now ? strtoll(now, NULL, 10) : clock_now_ms(),
-	                               strcmp(oldest, "never") == 0 ? INT64_MAX : strtoll(oldest, NULL, 10), &dropped);
+	                               strcmp(oldest, "never") == 0 ? INT64_MAX : strtoll(oldest, NULL, 10), &swept);
 	if (r < 0)
 		return fail(r, "sweep");
-	printf("%llu\n", (unsigned long long)dropped);
+	printf("%llu\n", (unsigned long long)swept.dropped);
 	return 0;
 }
 
@@ -122,7 +122,7 @@ static struct pg_lake_move wish_read(const json_t *in)
 	                             .table = json_field(in, "table").p,
 	                             .query = json_field(in, "query").p,
 	                             .field = json_field(in, "field").p,
-	                             .format = (enum pg_lake_format)json_number(in, "format"),
+	                             .format = (enum engine_date)json_number(in, "format"),
 	                             .before_ms = json_number(in, "beforeMs"),
 	                             .order = names,
 	                             .order_count = json_array_size(order),

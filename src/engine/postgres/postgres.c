@@ -33,6 +33,7 @@
 #include "engine/postgres/host/place.h"
 #include "engine/postgres/host/user.h"
 #include "engine/postgres/host/versions.h"
+#include "engine/postgres/lake/lake.h"
 #include "engine/postgres/model/clusters.h"
 #include "engine/postgres/model/model.h"
 #include "engine/postgres/model/paths.h"
@@ -408,6 +409,7 @@ const struct engine_ops engine_postgres = {
         .backup = &pg_backup,
         .query = &pg_query,
         .index = &pg_index,
+        .lake = &pg_lake,
         .shapes = &pg_shapes,
         .sql = &pg_sql_of_people,
         .activity = &pg_activity,

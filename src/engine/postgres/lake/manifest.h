@@ -3,7 +3,7 @@
 #define STEWARD_ENGINE_POSTGRES_LAKE_MANIFEST_H
 
 #include "base/arena.h"
-#include "base/id.h"
+#include "engine/lake.h"
 
 #include <libpq-fe.h>
 
@@ -12,7 +12,7 @@ struct pg_lake_file {
 	const char *columns;        /* JSON: [{"name", "type"}] as steward-lake got them */
 	uint64_t rows, bytes;
 	const char *sha256;
-	int64_t moved_ms;
+	int64_t moved_ms, newest_ms; /* see engine_lake_file */
 };
 
 /* The schema, where it is not there. */
@@ -21,9 +21,19 @@ must_check int pg_lake_manifest_make(PGconn *conn);
  * somebody does. */
 must_check int pg_lake_manifest_hold(PGconn *conn, struct arena *a, const char *archive);
 must_check int pg_lake_manifest_add(PGconn *conn, struct arena *a, const struct pg_lake_file *f);
-/* In the order in which they were added. Texts are in the arena. */
-must_check int pg_lake_manifest_list(PGconn *conn, struct arena *a, const char *archive,
-                                     struct pg_lake_file **ret_files, size_t *ret_count);
+/* 1 where the database has one of ours, else 0: the next three are -ENOENT there. */
+must_check int pg_lake_manifest_is_there(PGconn *conn);
+/* So many in the order in which they were added, without the first `skip`. Texts are in the arena. */
+must_check int pg_lake_manifest_list(PGconn *conn, struct arena *a, const char *archive, size_t skip, size_t most,
+                                     struct engine_lake_file **ret_files, size_t *ret_count);
+/* One of them. -ENOENT. */
+must_check int pg_lake_manifest_find(PGconn *conn, struct arena *a, const char *archive, const char *file,
+                                     struct engine_lake_file *ret_file);
+must_check int pg_lake_manifest_sums(PGconn *conn, struct arena *a, const char *archive,
+                                     struct engine_lake_held *ret_held);
+/* Names files no more whose rows are all from before that moment; INT64_MAX: any file. -EAGAIN: as the hold. */
+must_check int pg_lake_manifest_expire(PGconn *conn, struct arena *a, const char *archive, int64_t before_ms,
+                                       struct engine_lake_held *ret_gone);
 
 /* Of one archive: what lies in its place in the object store. */
 struct pg_lake_store {
@@ -35,10 +45,9 @@ struct pg_lake_store {
 
 /* Takes away files that no row names. One that a row once named may be wanted again, when the database is restored to
  * a time at which it was: so a file goes only when it was found unnamed before `oldest_ms`, the earliest moment that
- * the database can be brought back to; INT64_MAX: it cannot. *ret_dropped: how many went. -EAGAIN: rows are being
- * moved now. */
+ * the database can be brought back to; INT64_MAX: it cannot. -EAGAIN: rows are being moved now. */
 must_check int pg_lake_manifest_sweep(PGconn *conn, struct arena *a, const char *archive,
                                       const struct pg_lake_store *store, int64_t now_ms, int64_t oldest_ms,
-                                      uint64_t *ret_dropped);
+                                      struct engine_lake_swept *ret_swept);
 
 #endif

@@ -26,10 +26,13 @@
 #include "filter/filter.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #define SHORT_MS 20000
 #define COMMIT_MS 60000
-#define PAGES_AT_ONCE 2048 /* 16 MB of a table are looked through in a transaction */
+#define PREVIEW_MS 30000
+#define PREVIEW_PAGES 32768 /* 256 MB */
+#define PAGES_AT_ONCE 2048  /* 16 MB of a table are looked through in a transaction */
 
 /* With constraint_exclusion, which a database's owner can set for it, checks are evaluated by the planner. */
 static const char begin_sql[] =
@@ -47,6 +50,7 @@ struct batch {
 	const char *file, *condition, *columns; /* JSON, as in the manifest */
 	const char *header;                     /* for steward-lake */
 	const char *values;                     /* of SQL */
+	const char *field;                      /* of the wish, that was looked at last */
 	uint32_t page, page_end;
 };
 
@@ -93,6 +97,7 @@ static int query_make(struct batch *b, struct buf *sql)
 static int condition_make(struct batch *b)
 {
 	struct buf sql = {0};
+	b->field = b->want->query ? "criteria.query" : "criteria.dateField";
 	int r = b->want->query ? query_make(b, &sql) : age_make(b, &sql);
 	for (size_t i = 0; r == 0 && i < b->table.column_count; i++)
 		pg_lake_fits_sql(&b->table.columns[i], &sql);
@@ -127,6 +132,7 @@ static int header_make(struct batch *b)
 	json_key(&json, "order");
 	json_open(&json, '[');
 	for (size_t i = 0; i < b->want->order_count; i++) {
+		b->field = arena_printf(b->arena, "partitionFields[%zu].fieldName", i).p;
 		if (!pg_lake_table_column(&b->table, str_of(b->want->order[i]))) {
 			pg_why_set(NULL, "%s is no column of the table", b->want->order[i]);
 			buf_free(&json);
@@ -173,7 +179,8 @@ static int file_name(struct batch *b, const struct pg_lake_writer *w, uint64_t r
 	                               .rows = rows,
 	                               .bytes = w->bytes,
 	                               .sha256 = sum,
-	                               .moved_ms = b->want->now_ms};
+	                               .moved_ms = b->want->now_ms,
+	                               .newest_ms = b->want->query ? b->want->now_ms : b->want->before_ms};
 	return pg_lake_manifest_add(b->conn, b->arena, &f);
 }
 
@@ -206,18 +213,28 @@ static int rows_move(struct batch *b, struct pg_lake_moved *moved)
 	return r < 0 && r != -ECANCELED && w.too_large ? -EFBIG : r; /* whatever was made of it on its way */
 }
 
-static int batch_prepare(struct batch *b, uint32_t page)
+/* All that the table has to say to the wish. */
+static int table_look(struct batch *b)
 {
-	int r = pg_sql_do(b->conn, SHORT_MS, begin_sql);
-	r = r < 0 ? r : pg_lake_manifest_hold(b->conn, b->arena, b->want->archive);
-	r = r < 0 ? r : pg_lake_table_hold(b->conn, b->want->table, b->arena, &b->table);
+	b->field = "collName";
+	int r = pg_lake_table_hold(b->conn, b->want->table, b->arena, &b->table);
 	r = r < 0 ? r : condition_make(b);
 	if (r < 0)
 		return r;
 	columns_make(b);
+	return header_make(b);
+}
+
+static int batch_prepare(struct batch *b, uint32_t page)
+{
+	int r = pg_sql_do(b->conn, SHORT_MS, begin_sql);
+	r = r < 0 ? r : pg_lake_manifest_hold(b->conn, b->arena, b->want->archive);
+	r = r < 0 ? r : table_look(b);
+	if (r < 0)
+		return r;
 	b->page = page < b->table.pages ? page : b->table.pages;
 	b->page_end = b->table.pages - b->page > PAGES_AT_ONCE ? b->page + PAGES_AT_ONCE : b->table.pages;
-	return header_make(b);
+	return 0;
 }
 
 static int transaction_run(struct batch *b, uint32_t page, struct pg_lake_moved *moved)
@@ -244,4 +261,44 @@ int pg_lake_move(PGconn *conn, const struct pg_lake_move *want, const struct pg_
 	*page = ret_moved->rows == want->rows_max ? b.page : b.page_end;
 	ret_moved->over = *page == b.table.pages;
 	return 0;
+}
+
+/* --- what would move */
+
+/* A part of a large table stands for all of it: whoever asks waits. */
+static const char *preview_make(const struct batch *b, double percent)
+{
+	const char *sample = percent < 100 ? arena_printf(b->arena, " tablesample system (%g)", percent).p : "";
+	return arena_printf(b->arena,
+	                    "select count(*), coalesce(sum(pg_column_size(t.*)), 0)::bigint from only %s t%s where %s",
+	                    b->table.quoted, sample, b->condition)
+	        .p;
+}
+
+static int preview(const struct batch *b, struct engine_lake_preview *ret_preview)
+{
+	double percent = b->table.pages > PREVIEW_PAGES ? 100.0 * PREVIEW_PAGES / b->table.pages : 100;
+	PGresult *rows;
+	int r = pg_sql_rows(b->conn, PREVIEW_MS, preview_make(b, percent), &rows);
+	if (r < 0)
+		return r;
+	double count = strtod(pg_value(rows, 0, 0), NULL), bytes = strtod(pg_value(rows, 0, 1), NULL);
+	PQclear(rows);
+	*ret_preview = (struct engine_lake_preview){.rows = (uint64_t)(count * 100 / percent),
+	                                            .bytes = (uint64_t)(bytes * 100 / percent),
+	                                            .estimated = percent < 100};
+	return 0;
+}
+
+int pg_lake_check(PGconn *conn, const struct pg_lake_move *want, struct arena *a,
+                  struct engine_lake_preview *ret_preview, const char **ret_field)
+{
+	struct batch b = {.conn = conn, .want = want, .arena = a};
+	int r = pg_sql_do(conn, SHORT_MS, begin_sql);
+	r = r < 0 ? r : table_look(&b);
+	if (r == -ENOENT || r == -EINVAL)
+		*ret_field = b.field;
+	if (r == 0 && ret_preview)
+		r = preview(&b, ret_preview);
+	return r < 0 ? r : pg_sql_do(conn, SHORT_MS, "rollback");
 }

@@ -16,7 +16,7 @@ struct pg_lake_move {
 	const char *table;   /* as people name it */
 	const char *query;   /* which rows: JSON, see query.h; NULL: by a date */
 	const char *field;   /* the date: a column, or COLUMN.NAME.NAME of a document in it */
-	enum pg_lake_format format;
+	enum engine_date format;
 	int64_t before_ms;
 	const char *const *order; /* columns that the rows of a file are sorted by */
 	size_t order_count;
@@ -35,6 +35,12 @@ struct pg_lake_moved {
 	uint64_t rows, bytes; /* of the file; 0: none was needed */
 	bool over;            /* the table was looked through to its end */
 };
+
+/* Whether rows can leave the table so, and what would move; nothing is changed. ret_preview may be NULL. -ENOENT,
+ * -EINVAL, -EAGAIN as below; *ret_field: what of the wish is at fault, as engine_lake_ops.check names it. The
+ * connection may be used on when it returns 0. */
+must_check int pg_lake_check(PGconn *conn, const struct pg_lake_move *want, struct arena *a,
+                             struct engine_lake_preview *ret_preview, const char **ret_field);
 
 /* Moves some rows, from page *page of the table on, and says in *page where to go on. A few seconds; blocks. What was
  * moved is in the file and not in the table, or the other way round, whenever it ends. Rows that somebody holds or

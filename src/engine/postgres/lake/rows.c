@@ -17,19 +17,19 @@ static bool is_of(const struct pg_lake_column *c, const char *types)
 /* --- dates */
 
 static const char *const wants[] = {
-        [LAKE_ISO] =
+        [DATE_ISO] =
                 "must be a column of type timestamp, timestamptz, date or text, or a field of a json or jsonb column",
-        [LAKE_SECONDS] = "must be a column of numbers, or a field of a json or jsonb column",
-        [LAKE_MILLIS] = "must be a column of numbers, or a field of a json or jsonb column",
-        [LAKE_NANOS] = "must be a column of numbers, or a field of a json or jsonb column",
-        [LAKE_OBJECT_ID] = "must be a column of type text or bytea, or a field of a json or jsonb column"};
+        [DATE_SECONDS] = "must be a column of numbers, or a field of a json or jsonb column",
+        [DATE_MILLIS] = "must be a column of numbers, or a field of a json or jsonb column",
+        [DATE_NANOS] = "must be a column of numbers, or a field of a json or jsonb column",
+        [DATE_OBJECT_ID] = "must be a column of type text or bytea, or a field of a json or jsonb column"};
 
 static int64_t number_of(const struct pg_lake_age *age)
 {
 	int64_t seconds = age->before_ms / 1000;
 	switch (age->format) {
-	case LAKE_MILLIS: return age->before_ms;
-	case LAKE_NANOS: return age->before_ms * 1000000;
+	case DATE_MILLIS: return age->before_ms;
+	case DATE_NANOS: return age->before_ms * 1000000;
 	default: return seconds;
 	}
 }
@@ -41,14 +41,14 @@ static void text_sql(const char *value, const struct pg_lake_age *age, struct bu
 	char time[CLOCK_TEXT];
 	clock_format(age->before_ms, time);
 	switch (age->format) {
-	case LAKE_ISO:
+	case DATE_ISO:
 		buf_printf(sql,
 		           "(case when %s ~ "
 		           "'^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\\.[0-9]+)?(Z|[+]00:00)$' then "
 		           "left(%s, 19) collate \"C\" < '%.19s' end)",
 		           value, value, time);
 		break;
-	case LAKE_OBJECT_ID:
+	case DATE_OBJECT_ID:
 		buf_printf(sql,
 		           "(case when %s ~ '^[0-9a-fA-F]{24}$' then lower(left(%s, 8)) collate \"C\" < '%08x' end)",
 		           value, value, (unsigned)number_of(age));
@@ -66,12 +66,12 @@ static bool value_sql(const struct pg_lake_column *c, const struct pg_lake_age *
 {
 	char time[CLOCK_TEXT];
 	clock_format(age->before_ms, time);
-	if (age->format == LAKE_ISO && is_of(c, "timestamptz|timestamp|date"))
+	if (age->format == DATE_ISO && is_of(c, "timestamptz|timestamp|date"))
 		buf_printf(sql, "(isfinite(%s) and %s < '%s'::pg_catalog.%s)", c->quoted, c->quoted, time, c->type);
-	else if (age->format == LAKE_OBJECT_ID && is_of(c, "bytea"))
+	else if (age->format == DATE_OBJECT_ID && is_of(c, "bytea"))
 		buf_printf(sql, "(length(%s) = 12 and substring(%s from 1 for 4) < '\\x%08x'::pg_catalog.bytea)",
 		           c->quoted, c->quoted, (unsigned)number_of(age));
-	else if (age->format != LAKE_ISO && age->format != LAKE_OBJECT_ID &&
+	else if (age->format != DATE_ISO && age->format != DATE_OBJECT_ID &&
 	         is_of(c, "int2|int4|int8|numeric|float4|float8"))
 		buf_printf(sql, "(%s < %lld)", c->quoted, (long long)number_of(age));
 	else
@@ -85,7 +85,7 @@ bool pg_lake_age_sql(const struct pg_lake_column *c, const struct pg_lake_age *a
 	struct buf text = {0};
 	bool is_text = age->path ? is_of(c, "json|jsonb")
 	                         : is_of(c, "text|varchar|bpchar") &&
-	                                   (age->format == LAKE_ISO || age->format == LAKE_OBJECT_ID);
+	                                   (age->format == DATE_ISO || age->format == DATE_OBJECT_ID);
 	/* What is before 1970 has no such number, and no ObjectId. */
 	if (age->before_ms < 0)
 		buf_z(sql, "(false)");

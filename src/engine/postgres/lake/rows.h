@@ -4,9 +4,7 @@
 #define STEWARD_ENGINE_POSTGRES_LAKE_ROWS_H
 
 #include "base/buf.h"
-
-/* What a date is written as. */
-enum pg_lake_format { LAKE_ISO, LAKE_SECONDS, LAKE_MILLIS, LAKE_NANOS, LAKE_OBJECT_ID };
+#include "engine/lake.h"
 
 /* A column of the table, below all domains. Texts that are quoted are as the server takes them. */
 struct pg_lake_column {
@@ -19,7 +17,7 @@ struct pg_lake_column {
 /* Rows whose date is before that moment. The date is the column's, or of the document in it: `path` is quoted as an
  * array's elements are, "'a','b'"; NULL: the column's. */
 struct pg_lake_age {
-	enum pg_lake_format format;
+	enum engine_date format;
 	const char *path;
 	int64_t before_ms;
 };

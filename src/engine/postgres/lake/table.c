@@ -77,16 +77,16 @@ static bool is_true(const PGresult *rows, int column)
 	return *pg_value(rows, 0, column) == 't';
 }
 
-static int table_judge(const PGresult *rows)
+static int table_judge(const PGresult *rows, const char *name)
 {
 	char kind = *pg_value(rows, 0, KIND);
 	if (kind == 'p')
-		pg_why_set(NULL, "is a partitioned table: such tables cannot be archived");
+		pg_why_set(NULL, "%s is a partitioned table: such tables cannot be archived", name);
 	else if (kind != 'r')
-		pg_why_set(NULL, "is no table");
+		pg_why_set(NULL, "%s is no table", name);
 	for (size_t i = 0; kind == 'r' && i < sizeof refused / sizeof *refused; i++)
 		if (is_true(rows, FIRST_REFUSED + (int)i)) {
-			pg_why_set(NULL, "%s", refused[i]);
+			pg_why_set(NULL, "%s %s", name, refused[i]);
 			return -EINVAL;
 		}
 	return kind == 'r' ? 0 : -EINVAL;
@@ -104,9 +104,9 @@ static int table_find(PGconn *conn, const char *name, struct arena *a, struct pg
 		t->name = cell(a, rows, 0, NAME);
 		t->quoted = arena_printf(a, "%s.%s", name_quote(conn, a, t->schema), name_quote(conn, a, t->name)).p;
 		t->pages = (uint32_t)strtoul(pg_value(rows, 0, PAGES), NULL, 10);
-		r = table_judge(rows);
+		r = table_judge(rows, name);
 	} else {
-		pg_why_set(NULL, "is not there");
+		pg_why_set(NULL, "%s is not there", name);
 		r = -ENOENT;
 	}
 	PQclear(rows);

@@ -16,8 +16,8 @@ struct pg_lake_table {
 };
 
 /* In a transaction: finds it, keeps its definition as it is until the end, and looks at it. Texts are in the arena.
- * -ENOENT: there is none of that name. -EINVAL: rows cannot be archived from it, and pg_why_last() says why, as what
- * follows the table's name. -EAGAIN: somebody holds it, or changes it now. */
+ * -ENOENT: there is none of that name. -EINVAL: rows cannot be archived from it, and pg_why_last() says why. -EAGAIN:
+ * somebody holds it, or changes it now. */
 must_check int pg_lake_table_hold(PGconn *conn, const char *name, struct arena *a, struct pg_lake_table *ret_table);
 /* NULL: it has none of that name. */
 const struct pg_lake_column *pg_lake_table_column(const struct pg_lake_table *t, struct str name);
