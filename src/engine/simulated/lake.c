@@ -180,6 +180,8 @@ static void held_add(struct engine_lake_held *h, const struct file *f)
 
 /* --- the capability */
 
+static const char gone_text[] = "the database has no such table";
+
 static int sim_lake_can(struct engine *e, struct arena *a, const char **ret_why)
 {
 	return 0;
@@ -227,11 +229,14 @@ static int sim_lake_check(struct engine *e, const struct engine_lake *want, stru
 	const struct sim_lake *l = lake_find(e, want->id);
 	bool there = is_there(e, want);
 	uint64_t rows = there && ret_preview ? rows_that_move(l ? l : &new, want) : 0;
+	bool gone = there && sim_told_to_fail(e, SIM_TABLE);
 	pthread_mutex_unlock(&e->lock);
 	if (!there) {
 		*ret_why = "the cluster does not run";
 		return -EAGAIN;
 	}
+	if (gone)
+		return refuse("collName", -ENOENT, gone_text, ret_field, ret_why);
 	int r = wish_check(want, a, ret_field, ret_why);
 	if (r == 0 && ret_preview)
 		*ret_preview = (struct engine_lake_preview){.rows = rows, .bytes = rows * ROW_BYTES};
@@ -267,6 +272,9 @@ static int sim_lake_move(struct engine *e, const struct engine_lake *want, const
 	if (!is_there(e, want)) {
 		*ret_why = "the cluster does not run";
 		r = -EAGAIN;
+	} else if (sim_told_to_fail(e, SIM_TABLE)) {
+		*ret_why = gone_text;
+		r = -ENOENT;
 	} else if (sim_told_to_fail(e, SIM_LAKE)) {
 		*ret_why = "the test control asked for this failure";
 		r = -EIO;

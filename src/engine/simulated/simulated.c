@@ -14,8 +14,8 @@
 
 #define PORT 27017
 
-static const char *const change_names[] = {"none",     "create",  "update", "delete", "sample", "access",
-                                           "snapshot", "restore", "drill",  "index",  "search", "archive"};
+static const char *const change_names[] = {"none",    "create", "update", "delete", "sample",  "access", "snapshot",
+                                           "restore", "drill",  "index",  "search", "archive", "table"};
 /* Shares of the time that a creation takes; backup.c has its own. */
 static const double change_share[SIM_CHANGES] = {0, 1, 2 / 3.0, 1 / 3.0, 2 / 3.0};
 static const char *const change_words[] = {"", "making nodes", "changing nodes", "removing nodes", "loading data"};

@@ -23,6 +23,7 @@ enum sim_change {
 	SIM_INDEX,
 	SIM_SEARCH, /* a search index that answers queries is gone */
 	SIM_LAKE,   /* rows move to an online archive */
+	SIM_TABLE,  /* a table that rows are archived from is gone */
 	SIM_CHANGES
 };
 
