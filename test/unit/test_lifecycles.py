@@ -125,4 +125,4 @@ def test_all_diagrams():
 		assert arrows == [(a or '[*]', b or '[*]') for a, b, _ in lifecycles.arrows(tables[name])], name
 	assert 'UNPROVISIONED --> PROVISIONED: PROVISION, after 1 s\n' in done.stdout
 	lost = subprocess.run([ROOT / 'script/gen-states', 'nobody'], capture_output=True, text=True, timeout=60)
-	assert lost.returncode == 1 and 'no lifecycle nobody; there are: backup_compliance, ' in lost.stderr
+	assert lost.returncode == 1 and 'no lifecycle nobody; there are: online_archive, ' in lost.stderr

@@ -3,6 +3,7 @@
 #include "api/access_list/access_list.h"
 #include "api/advisor/advisor.h"
 #include "api/alerts/alerts.h"
+#include "api/archives/archives.h"
 #include "api/billing/billing.h"
 #include "api/clusters/clusters.h"
 #include "api/database_users/database_users.h"
@@ -39,7 +40,8 @@ const struct cluster_part *const cluster_parts[] = {&network_part,
                                                     &log_export_part,
                                                     &metering_part,
                                                     &encryption_at_rest_part,
-                                                    &search_part};
+                                                    &search_part,
+                                                    &archives_part};
 const size_t cluster_part_count = sizeof cluster_parts / sizeof *cluster_parts;
 
 const struct role_user *const role_users[] = {&export_buckets_role_user, &log_integrations_role_user,
@@ -69,7 +71,8 @@ static const struct job_kinds *const job_tables[] = {&cluster_jobs,
                                                      &domains_jobs,
                                                      &advisor_jobs,
                                                      &query_shapes_jobs,
-                                                     &search_jobs};
+                                                     &search_jobs,
+                                                     &archives_jobs};
 
 void families_setup(void)
 {

@@ -2,6 +2,7 @@
  * control; and what is done for every request: the body's bound, the log line, the metrics, the recording. */
 #include "api/edge/router.h"
 
+#include "api/archives/archives.h"
 #include "api/clusters/clusters.h"
 #include "api/console/console.h"
 #include "api/edge/edge.h"
@@ -335,6 +336,7 @@ static const struct route {
         {METRICS_EXPOSED, metrics_exposed, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {INDEX_CHECKED, index_checked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {SEARCH_CHECKED, search_checked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
+        {ARCHIVES_CHECKED, archives_checked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {CLUSTERS_OBSERVED, clusters_observed, ROUTE_INNER | ROUTE_PAGE | ROUTE_LOOP, BODY_SMALL},
         {SHAPE_ASKED, shape_asked, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
         {SESSION_ENDED, process_session_ended, ROUTE_INNER | ROUTE_PAGE | ROUTE_SLOW, BODY_SMALL},
