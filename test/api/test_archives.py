@@ -212,6 +212,13 @@ def test_a_change(server, group):
 	assert [e for e in told(server, group, 'ONLINE_ARCHIVE_UPDATED') if archive['_id'] in str(e)]
 
 
+@pytest.mark.parametrize('provider,region', [('AWS', 'EU_WEST_1'), ('AZURE', 'EUROPE_WEST'), ('GCP', 'WESTERN_EUROPE')])
+def test_where_it_lies(server, group, provider, region):
+	made_there = made(server, group, 'in_' + provider.lower(), dataProcessRegion={'cloudProvider': provider, 'region': region})
+	assert made_there['dataProcessRegion'] == {'cloudProvider': provider}
+	filled(server, group, made_there)
+
+
 def test_schedules(server, group):
 	"""One of another type replaces what was there; of one of the same type, the rest stays."""
 	archive = made(server, group, 'timed', paused=False)
