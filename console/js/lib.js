@@ -32,8 +32,14 @@ export function store(value) {
 			return () => followers.delete(f);
 		},
 		use() {
-			const [, redraw] = reducer(n => n + 1, 0);
-			effect(() => self.follow(redraw), []);
+			const [, redraw] = reducer(n => n + 1, 0), drawn = value;
+			effect(() => {
+				const free = self.follow(redraw);
+				/* It may have changed after this was drawn and before it is followed. */
+				if (value !== drawn)
+					redraw();
+				return free;
+			}, []);
 			return value;
 		}
 	};

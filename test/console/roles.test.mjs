@@ -60,6 +60,27 @@ const open = async (page, to) => {
 };
 const settled = (page, where) => until(`${where} has loaded`, async () => !await page.locator('main').getByText('Loading', {exact: false}).count());
 
+/* What a button needs to know of the project, and the row that it stands in, come at the same moment: neither is missed. */
+check(server, 'who may do something is offered it, whatever comes first', async ({page}) => {
+	await prepare();
+	await page.addInitScript(() => {
+		globalThis.requestAnimationFrame = f => setTimeout(() => f(performance.now()), 500);
+	});
+	await signIn(page, '/console/account');
+	const held = [];
+	await page.route(url => /\/api\/svc\/v2\/groups\/[0-9a-f]{24}(\/accessList)?$/.test(url.pathname), r => { held.push(r); });
+	for (let n = 0; n < 6; n++) {
+		await page.goto(`${project}/network`);
+		await until('both are asked for', () => held.length >= 2);
+		held.splice(0).forEach(r => r.continue().catch(() => {}));
+		await row(page, '192.0.2.9').waitFor();
+		await until('the row has its button', async () => {
+			held.splice(0).forEach(r => r.continue().catch(() => {}));
+			return row(page, '192.0.2.9').getByRole('button', {name: /^Remove/}).isVisible();
+		}, 10000);
+	}
+});
+
 check(server, 'an invitation without a mail server shows its link, and that ends in the console', async ({page}) => {
 	await signIn(page, `${org}/people`);
 	await button(page, 'Invite a person').first().click();
