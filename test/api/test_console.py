@@ -343,6 +343,7 @@ def test_sizes_and_hosts(fleet):
 	"""What a size means here, for those who could make or change a cluster; hosts for the operator alone."""
 	server, api = fleet['server'], fleet['one']['api']
 	sizes = {s['name']: s for s in ok(api.get('/api/console/sizes', params={'groupId': fleet['groups']['alpha']}))['results']}
+	assert [sizes[s]['diskGB'] for s in ('M0', 'M10', 'M20', 'M30', 'M50', 'M200')] == [10, 10, 20, 40, 160, 1500], 'what a cluster of that size gets'
 	assert sizes['M10']['cores'] < sizes['M50']['cores'] and sizes['M30']['memoryBytes'] == 8 << 30 and 'M0' in sizes
 	assert ok(server.get('/api/console/sizes'))['results']
 	other, = server.seed({'name': unique('sizes'), 'projects': ['p'], 'principals': [{'type': 'serviceAccount', 'roles': ['ORG_READ_ONLY']}, {

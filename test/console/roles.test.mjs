@@ -91,7 +91,7 @@ check(server, 'an invitation without a mail server shows its link, and that ends
 	await axe(page);
 	const link = new URL(await box.evaluate(b => b.firstChild.textContent));
 	await page.keyboard.press('Escape');
-	await row(page, 'grace@example.org').getByText('Pending').waitFor();
+	await row(page, 'grace@example.org').getByText('Invited').waitFor();
 	const other = await newPage(server);
 	await other.goto(link.pathname);
 	await other.getByLabel('First name').fill('Grace');

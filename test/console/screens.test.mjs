@@ -360,7 +360,7 @@ check(server, 'people, teams and keys of an organization', async ({page}) => {
 	await dialog(page).getByRole('button', {name: 'Invite', exact: true}).click();
 	await dialog(page).getByRole('group', {name: 'Link of the invitation'}).waitFor();
 	await page.keyboard.press('Escape');
-	await row(page, 'ada@example.org').getByText('Pending').waitFor();
+	await row(page, 'ada@example.org').getByText('Invited').waitFor();
 	await row(page, 'ada@example.org').getByRole('button', {name: /^ada/}).click();
 	await dialog(page).getByLabel(/^Project creator/).check();
 	await dialog(page).getByRole('button', {name: 'Save'}).click();

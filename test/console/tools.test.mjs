@@ -79,6 +79,23 @@ check(server, 'a plot with one value', async ({page}) => {
 	assert.deepEqual(await page.evaluate(() => globalThis.drawn.filter(t => /\b[A-Z][a-z]{2}\b/.test(t))), []);
 });
 
+check(server, 'costs of one month stand among the others', async ({page}) => {
+	await page.addInitScript(() => {
+		globalThis.drawn = [];
+		const before = CanvasRenderingContext2D.prototype.fillText;
+		CanvasRenderingContext2D.prototype.fillText = function fillText(...all) {
+			globalThis.drawn.push(all[0]);
+			return before.apply(this, all);
+		};
+	});
+	const usageDate = `${new Date().toISOString().slice(0, 7)}-01`;
+	await page.route('**/costExplorer/usage/*', r => r.fulfill({json: {usageDetails: [{id: '0', name: 'shop', usageDate, usageAmount: 13.5}], currency: 'USD'}}));
+	await signIn(page, `/console/orgs/${server.orgId}/usage`);
+	await page.getByRole('img', {name: 'Cost by month: shop now 14 USD, from 0 USD to 14 USD'}).waitFor();
+	await until('the axes', () => page.evaluate(() => globalThis.drawn.filter(t => /^[A-Z][a-z]{2} 1$|^1 [A-Z][a-z]{2}$/.test(t)).length >= 3));
+	assert.deepEqual(await page.evaluate(() => globalThis.drawn.filter(t => /^\d\d:\d\d/.test(t))), [], 'months have no hours');
+});
+
 check(server, 'small lines on the overview and the summary', async ({page}) => {
 	await have();
 	await signIn(page, project);

@@ -7,7 +7,7 @@ const money = cents => amount(cents === undefined || cents === null ? cents : ce
 
 const COLUMNS = once(() => [{key: 'month', label: w('period'), main: true, value: i => i.startDate,
 	cell: i => html`<${Time} at=${i.startDate} kind="date" /> – <${Time} at=${i.endDate} kind="date" />`},
-	{key: 'status', label: w('status'), width: '18%', value: i => i.statusName, cell: i => html`<${StatePill} state=${i.statusName} />`},
+	{key: 'status', label: w('status'), width: '18%', value: i => i.statusName, cell: i => html`<${StatePill} state=${i.statusName} text=${i.statusName === 'PENDING' ? w('open') : undefined} />`},
 	{key: 'sum', label: w('subtotal'), width: '16%', value: i => i.subtotalCents, cell: i => money(i.subtotalCents)},
 		{key: 'billed', label: w('billed'), width: '16%', value: i => i.amountBilledCents, cell: i => money(i.amountBilledCents)},
 		{key: 'paid', label: w('paid'), width: '16%', wide: true, value: i => i.amountPaidCents, cell: i => money(i.amountPaidCents)}]);
@@ -46,7 +46,7 @@ function One({orgId, invoiceId}) {
 		to=${`/orgs/${orgId}/invoices`}>${w('back')}<//></p><${Fault} error=${error} retry=${reload} />
 		${i && html`<div class="stack"><div class="two"><${Card} title=${w('perDay')}>${series[0].points.length ?
 			html`<${Plot} title=${w('perDay')} series=${series} bars height=${180} />` : html`<p class="calm">${w('noLines')}</p>`}<//>
-			<${Card} title=${w('sum')}><${Facts} items=${[[w('status'), html`<${StatePill} state=${i.statusName} />`],
+			<${Card} title=${w('sum')}><${Facts} items=${[[w('status'), html`<${StatePill} state=${i.statusName} text=${i.statusName === 'PENDING' ? w('open') : undefined} />`],
 				[w('period'), html`<${Time} at=${i.startDate} kind="date" /> – <${Time} at=${i.endDate} kind="date" />`],
 				[w('subtotal'), money(i.subtotalCents)], [w('credits'), i.creditsCents ? money(i.creditsCents) : ''],
 				[w('tax'), money(i.salesTaxCents)], [w('billed'), money(i.amountBilledCents)], [w('paid'), money(i.amountPaidCents)]]} /><//></div>

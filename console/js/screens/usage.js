@@ -25,7 +25,8 @@ export default function Screen({params: {orgId}}) {
 	const {data, error, reload} = useLoad(signal => ask(orgId, by, MONTHS[range] ?? 6, signal), [orgId, by, range],
 		{key: `usage ${orgId} ${by} ${range}`});
 	const {series, rows, total} = useMemo(() => {
-		const names = new Map();
+		/* A month in which nothing ran cost nothing: it has its place beside the others. */
+		const names = new Map(), count = MONTHS[range] ?? 6, months = Array.from({length: count}, (x, i) => `${first(new Date(), i + 1 - count)}T00:00:00Z`);
 		for (const d of data?.usageDetails ?? []) {
 			const key = d.id ?? d.name, one = names.get(key) ?? {id: key, label: d.name || key, points: [], total: 0};
 			one.points.push([`${d.usageDate}T00:00:00Z`, d.usageAmount]);
@@ -33,8 +34,13 @@ export default function Screen({params: {orgId}}) {
 			names.set(key, one);
 		}
 		const list = [...names.values()].sort((a, b) => b.total - a.total);
+		for (const one of list) {
+			const had = new Set(one.points.map(p => p[0]));
+			one.points.push(...months.filter(m => !had.has(m)).map(m => [m, 0]));
+			one.points.sort((a, b) => a[0] < b[0] ? -1 : 1);
+		}
 		return {series: list.slice(0, 6), rows: list, total: list.reduce((n, x) => n + x.total, 0)};
-	}, [data]);
+	}, [data, range]);
 	const money = n => [amount(n), data?.currency].filter(Boolean).join(' ');
 	const columns = [{key: 'name', label: w(`by.${by}`), main: true, value: r => r.label},
 		{key: 'total', label: w('cost'), width: '24%', value: r => r.total, cell: r => money(r.total)},
@@ -48,7 +54,7 @@ export default function Screen({params: {orgId}}) {
 		${data?.forecast && html`<${Notice} title=${w('forecast')}>${w('forecastText',
 			{now: money(data.forecast.usageCents / 100), then: money(data.forecast.forecastCents / 100)})}<//>`}
 		${data && !rows.length && html`<section class="card"><${Empty} title=${w('none')} text=${w('noneText')} /></section>`}
-		${rows.length > 0 && html`<div class="stack"><${Card} title=${w('plot')} note=${data?.currency}><${Plot} title=${w('plot')} series=${series}
+		${rows.length > 0 && html`<div class="stack"><${Card} title=${w('plot')} note=${data?.currency}><${Plot} title=${w('plot')} series=${series} unit=${data?.currency}
 			bars=${series.length === 1} height=${240} /><//>
 			<${Card} flush><${Table} label=${w('plot')} columns=${columns} rows=${rows} sort=${['total', -1]} /><//></div>`}<//>`;
 }

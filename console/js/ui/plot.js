@@ -19,6 +19,7 @@ function uplot() {
 	return library;
 }
 
+const BARS_NAMED = 12; // bars that each have their time below them
 const COLOURS = ['--accent', '--busy', '--warn-fill', '--bad-fill', '--off', '--ok'];
 export const colourOf = i => COLOURS[i % COLOURS.length];
 const seconds = at => typeof at === 'number' ? at > 1e11 ? at / 1000 : at : Date.parse(at) / 1000;
@@ -83,7 +84,7 @@ export function Plot({title = '', series, unit, height = 150, bars, together}) {
 				series: [{value: (u, v) => v === null ? '—' : time(v * 1000, 'full')}, ...series.map((s, i) => ({label: s.label, stroke: colour(s.colour ?? COLOURS[i % COLOURS.length]), width: 1.5,
 					fill: series.length === 1 ? `${colour(COLOURS[0])}22` : undefined, points: {show: s.points.length < 3},
 					paths: bars ? UPlot.paths.bars({size: [0.7, 40]}) : undefined, value: (u, v) => valueText(v, unit)}))],
-				axes: [{...axis, size: 28, values: (u, list, i, space, step) => list.map(clock(step))}, {...axis, size: 62, values: (u, list) => list.map(v => unit === 'bytes' ? bytes(v) : unit === 'ms' ? duration(v / 1000) : number(v, 2))}],
+				axes: [{...axis, size: 28, ...bars && data[0].length <= BARS_NAMED && {splits: u => u.data[0]}, values: (u, list, i, space, step) => list.map(clock(step))}, {...axis, size: 62, values: (u, list) => list.map(v => unit === 'bytes' ? bytes(v) : unit === 'ms' ? duration(v / 1000) : number(v, 2))}],
 				scales: {x: {range: (u, first, last) => u.data[0].length === 1 ? [u.data[0][0] - alone, u.data[0][0] + alone] : [first, last]}, y: {range: (u, least, most) => [Math.min(0, least ?? 0), (most ?? 1) * 1.1 || (unit === 'bytes' ? 1000 : 1)]}}
 			}, data, box.current);
 		});

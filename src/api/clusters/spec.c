@@ -85,7 +85,7 @@ static int size_number(struct str size)
 	return number;
 }
 
-static double disk_standard(struct str size)
+double cluster_disk_standard(struct str size)
 {
 	static const struct {
 		int size;
@@ -281,7 +281,7 @@ static struct shard_size shard_size_of(const struct place *p, const json_t *spec
 	if (s.disk == 0)
 		s.disk = disk_before(p, spec);
 	if (s.disk == 0)
-		s.disk = disk_standard(s.size);
+		s.disk = cluster_disk_standard(s.size);
 	return s;
 }
 

@@ -32,6 +32,8 @@ extern const char *const hardware_fields[HARDWARE];
 void cluster_identify(const json_t *cluster, const json_t *old);
 /* Completes the cluster (priorities, sizes, version, defaults) and adds what is wrong with it. */
 void cluster_check(const struct cluster_rules *rules, json_t *cluster, struct faults *faults);
+/* GB that a node of a size has where nobody asks for another number. */
+double cluster_disk_standard(struct str size);
 /* Shards of `old` keep their order, and new ones follow. */
 void cluster_sort(json_t *cluster, const json_t *old);
 

@@ -2,6 +2,7 @@
  * catalog; they pass the same gates. The operator is an owner of the first organization. */
 #include "api/console/overview.h"
 
+#include "api/clusters/clusters.h"
 #include "base/clock.h"
 #include "base/id.h"
 #include "catalog/schema.h"
@@ -13,7 +14,6 @@
 
 #define MB INT64_C(1048576)
 #define SIZES_MAX 256
-#define DISK_GB 10 /* that a node has where nobody asks for more */
 
 static int64_t left_of(int64_t bound, int64_t capacity, int64_t used)
 {
@@ -89,7 +89,7 @@ static int sizes(struct call *c)
 		json_pair_str(b, "name", names[i]);
 		json_pair_int(b, "cores", size.processors);
 		json_pair_int(b, "memoryBytes", size.memory_mb * MB);
-		json_pair_int(b, "diskGB", DISK_GB);
+		json_pair_int(b, "diskGB", (int64_t)cluster_disk_standard(names[i]));
 		json_close(b, '}');
 	}
 	json_close(b, ']');

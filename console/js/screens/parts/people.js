@@ -45,7 +45,7 @@ export function People({ops, invites, failed, users, roles, heldOf, onRoles, onR
 		cell: u => html`${u.username}${u.id === me ? html` <span class="dim">${w('you')}</span>` : ''}<small>${nameOf(u)}</small>`},
 		{key: 'roles', label: w('roles'), width: '34%', value: u => roleNames(heldOf(u))},
 			{key: 'status', label: w('status'), width: '14%', value: u => u.orgMembershipStatus,
-			cell: u => html`<${StatePill} state=${u.orgMembershipStatus} />`},
+			cell: u => html`<${StatePill} state=${u.orgMembershipStatus} text=${u.orgMembershipStatus === 'PENDING' ? w('invited') : undefined} />`},
 		{key: 'last', label: w('last'), width: '14%', wide: true, value: u => u.lastAuth ?? '',
 			cell: u => html`<${Time} at=${u.lastAuth} kind="ago" />`},
 		{key: 'do', label: '', width: '3.5rem', sort: false, cell: u =>
