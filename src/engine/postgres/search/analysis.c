@@ -13,8 +13,9 @@
  *   without blanks for each word in it, if that has "@" or "_" in it: a text that is nothing else took it a quarter of
  *   an hour, in which nothing can cancel it. So more than a hundred "<!--" count as blanks, and so do "@" and "_" in
  *   what has no blank in 255 characters. Indexes depend on bounded() and bounded_document() as well.
- * - Each step takes time in proportion to the text: grams are cut by a window and not by substr(), which counts
- *   characters from the beginning, and no regular expression that a tenant wrote has references or looks ahead.
+ * - Each step takes time in proportion to the text: grams grow out of those that are a character shorter and are not
+ *   cut by substr(), which counts characters from the beginning, and no regular expression that a tenant wrote has
+ *   references or looks ahead.
  *
  * Stemmers are dictionaries of our own without stop words: those of PostgreSQL take words away that the definition has
  * not named. */
@@ -65,16 +66,13 @@ const char *const pg_search_analysis_sql[] = {
 	"create or replace function steward_search.grams(value text, fewest int, most int, wanted int, out list "
 	"text[], out starts int[]) language plpgsql immutable parallel safe set search_path = pg_catalog, pg_temp as "
 	"$f$\n"
-	"declare n int; more text[]; at int[]; chars text[] := string_to_array(left(value, wanted / (most - fewest + "
-	"1) + most), null);\n"
+	"declare chars text[] := string_to_array(left(value, wanted / (most - fewest + 1) + most), null); many int "
+	":= cardinality(chars); more text[] := chars; places int[] := array(select generate_series(1, many));\n"
 	"begin\n"
 	"list := '{}'; starts := '{}';\n"
-	"for n in fewest .. least(most, cardinality(chars)) loop\n"
-	"  select array_agg(g order by i), array_agg(i::int order by i) into more, at from (select i, string_agg(c, "
-	"'') over (order by i rows between current row and (n - 1) following) g\n"
-	"    from unnest(chars) with ordinality x(c, i)) y where i <= cardinality(chars) - n + 1;\n"
-	"  list := list || more;\n"
-	"  starts := starts || at;\n"
+	"for n in 1 .. least(most, many) loop\n"
+	"  if n > 1 then more := array(select g || c from unnest(more[: many - n + 1], chars[n :]) x(g, c)); end if;\n"
+	"  if n >= fewest then list := list || more; starts := starts || places[: many - n + 1]; end if;\n"
 	"end loop;\n"
 	"end $f$\n",
 	"create or replace function steward_search.analysis_tokens(s jsonb, value text, out words text[], out places "

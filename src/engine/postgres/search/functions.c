@@ -27,7 +27,7 @@
 
 #include "engine/postgres/model/model.h"
 
-#define VERSION "search 11"
+#define VERSION "search 12"
 
 const char pg_search_version[] = VERSION;
 
