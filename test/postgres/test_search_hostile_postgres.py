@@ -7,7 +7,7 @@ import psycopg2, psycopg2.errors, pytest
 from client import refused
 from test_search_postgres import READER, SECRET, World
 
-LIMIT = 5  # seconds of a statement
+LIMIT = 2  # seconds of a statement: what explodes has no end within any limit, and each second of it is a second of the suite
 
 
 @pytest.fixture(scope='module')
@@ -29,6 +29,9 @@ def bounded(world, index, query):
 		try:
 			cursor.execute('select steward_search.count(%s, %s)', (index, json.dumps(query)))
 		except (psycopg2.errors.QueryCanceled, psycopg2.errors.InvalidParameterValue, psycopg2.errors.StatementTooComplex) as e:
+			ended = e
+		except psycopg2.errors.InvalidRegularExpression as e:  # so it says when it is cancelled while a pattern is made ready
+			assert 'operation cancelled' in str(e), query
 			ended = e
 		assert time.monotonic() - began < LIMIT + 60, query  # it is cancelled; how soon is the machine's affair
 		c.rollback()
@@ -65,13 +68,13 @@ def test_queries_that_explode(world):
 
 
 def test_texts_of_hundreds_of_megabytes(world):
-	"""They are written as ever, and found by what they begin with."""
+	"""They are written as ever, and found by what they begin with. One is just longer than the 256 MB that lower() can take."""
 	world.sql('create table vast(id int, body text, tag text, doc jsonb)')
 	world.built('vast', 'vast', {'body': [{'type': 'string'}, {'type': 'autocomplete'}], 'tag': [{'type': 'token'}, {'type': 'token', 'normalizer': 'lowercase'}][1:],
 				     'doc': [{'type': 'string'}, {'type': 'document', 'fields': {'a': [{'type': 'string'}, {'type': 'autocomplete'}]}}]})
-	world.sql("insert into vast select 1, b, b, null from (select 'Amber ' || repeat('cedar ', 50000000) b) s")
+	world.sql("insert into vast select 1, b, b, null from (select 'Amber ' || repeat('cedar ', 45000000) b) s")
 	world.sql("insert into vast select 2, null, null, jsonb_build_object('a', repeat('cedar ', 15000000))")
-	assert world.sql('select length(body), length(tag) from vast where id = 1') == [(300000006,) * 2]
+	assert world.sql('select length(body), length(tag) from vast where id = 1') == [(270000006,) * 2]
 	assert world.count('vast', {'text': {'query': 'amber', 'path': 'body'}}) == 1
 	assert world.count('vast', {'autocomplete': {'query': 'amb ced', 'path': 'body'}}) == 1
 	assert world.count('vast', {'text': {'query': 'cedar', 'path': 'doc'}}) == 0
