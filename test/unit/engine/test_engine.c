@@ -33,8 +33,8 @@ static void test_offers(const struct engine_ops *o)
 	CHECK(!o->query || o->query->load_sample);
 	CHECK(!o->index || (o->index->check && o->index->build && o->index->clean && o->index->drop && o->index->look));
 	const struct engine_lake_ops *l = o->lake;
-	CHECK(!l || (l->can && l->check && l->move && l->held && l->files && l->read && l->expire && l->sweep &&
-	             l->erase));
+	CHECK(!l ||
+	      (l->can && l->check && l->move && l->held && l->files && l->read && l->expire && l->sweep && l->erase));
 	CHECK(!o->shapes || o->shapes->list);
 	CHECK(!o->sql || o->sql->run);
 	CHECK(!o->activity || (o->activity->past && o->activity->sessions && o->activity->end && o->activity->vacuum));
