@@ -4,12 +4,12 @@ import {file} from './lib.js';
 
 export const BASE = '/api/svc/v2';
 
-/* operationId -> [method, path, version, roles, danger, roles in the organization that the body names] */
+/* operationId -> [path, operationId, method, version, roles, danger, roles in the organization that the body names] */
 let operations = {};
 
 export async function loadOperations() {
 	const answer = await fetch(file('data/operations.json'));
-	operations = await answer.json();
+	operations = Object.fromEntries(Object.entries(await answer.json()).flatMap(([path, rows]) => rows.map(row => [row[0], [path, ...row]])));
 }
 
 export const operationIds = () => Object.keys(operations);
@@ -18,7 +18,7 @@ export function operation(id) {
 	const row = operations[id];
 	if (!row)
 		throw new Error(`no operation ${id}`);
-	const [method, path, version, roles = [], danger = 'none', bodyRoles = []] = row;
+	const [path, , method, version, roles = [], danger = 'none', bodyRoles = []] = row;
 	return {id, method, path, version, roles, danger, bodyRoles};
 }
 

@@ -78,7 +78,7 @@ else {
 		/* Somebody without the role for it is told what else there is. */
 		await page.route('**/data/operations.json', async r => {
 			const rows = (await server.ask('GET', new URL(r.request().url()).pathname)).body;
-			rows.updateClusterQueryShape[3] = ['GROUP_NOBODY'];
+			Object.values(rows).flat().find(([id]) => id === 'updateClusterQueryShape')[3] = ['GROUP_NOBODY'];
 			r.fulfill({json: rows});
 		});
 		await page.reload();
