@@ -305,6 +305,18 @@ def test_buckets_are_whole(apart, provider, own):
 		assert {**doc, **sent} == doc and ('tenantId' in doc) == (provider == 'AZURE')
 
 
+def test_archives_are_whole(server, atlas, group):
+	path = '%s/groups/%s/clusters' % (V2, group)
+	name = ok(atlas('POST', path, json={'name': unique('c'), 'clusterType': 'REPLICASET', 'replicationSpecs': SPECS}), 201)['name']
+	until(lambda: server.advance(60) or ok(atlas('GET', '%s/%s' % (path, name)))['stateName'] == 'IDLE')
+	sent = {'criteria': {'type': 'DATE', 'dateField': 'made', 'dateFormat': 'ISODATE', 'expireAfterDays': 30},
+		'dataProcessRegion': {'cloudProvider': 'AWS', 'region': 'EU_WEST_1'}}
+	archives = '%s/%s/onlineArchives' % (path, name)
+	made = ok(atlas('POST', archives, json={'dbName': 'shop', 'collName': 'orders', **sent}))
+	for doc in (made, ok(atlas('GET', '%s/%s' % (archives, made['_id']))), ok(atlas('GET', archives))['results'][0]):
+		assert {**doc, **sent} == doc
+
+
 def test_every_answer_of_v1_can_be_decoded(server, atlas, group):
 	path = '/groups/%s/clusters' % group
 	name = ok(atlas('POST', V2 + path, json={'name': unique('c'), 'clusterType': 'REPLICASET', 'replicationSpecs': SPECS}), 201)['name']
