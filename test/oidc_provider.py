@@ -110,7 +110,7 @@ class Provider:
 		code = b64(os.urandom(24))
 		with self.lock:
 			self.codes[code] = q
-		state = 'x' + q['state'][1:] if self.set['mode'] == 'state' else q['state']
+		state = ('y' if q['state'][0] == 'x' else 'x') + q['state'][1:] if self.set['mode'] == 'state' else q['state']
 		issuer = {'iss': 'https://other.example'} if self.set['mode'] == 'mix' else {'iss': self.url}
 		return back + urlencode({'code': code, 'state': state, **issuer})
 

@@ -448,9 +448,9 @@ class Api:
 			name = (s.get('discriminator') or {}).get('propertyName')
 			picked = [b for k, b in alternatives if k is not None and isinstance(v,
 					dict) and v.get(name) == k]
-			# A value that the mapping lacks: without a oneOf the schema itself describes the object.
-			own = not picked and not (s.get('oneOf') or s.get('anyOf')) and name in s.get('properties', {}) \
-				and isinstance(v, dict) and name in v
+			# Without a oneOf the schema itself describes an object whose value the mapping lacks, and an answer that was cut to it.
+			own = not (s.get('oneOf') or s.get('anyOf')) and name in s.get('properties', {}) \
+				and isinstance(v, dict) and name in v and (not picked or set(v) <= set(s['properties']))
 			if own:
 				alternatives = []
 		if alternatives:

@@ -756,8 +756,8 @@ def test_whose_providers_are_offered(start_server, tmp_path):
 	record = '_steward.' + company.domain
 	until(lambda: record in names.asked)
 	names.texts[record] = [b'v=spf1 -all', b'federation=' + NO_ID.encode(), b'xfederation=' + company.federation.encode()]
-	ok(company.owner.patch(company.path(company.idp), json={'description': 'looks again'}))
 	asked = len(names.asked)
+	ok(company.owner.patch(company.path(company.idp), json={'description': 'looks again'}))
 	until(lambda: len(names.asked) > asked)
 	assert offered(server, company.domain) == []
 	names.texts[record].append(b'federation=' + company.federation.encode())

@@ -40,8 +40,7 @@ static const char *const refused[] = {
         "has rules: such tables cannot be archived",
         "has a trigger for rows that are deleted: it would not run, so such tables cannot be archived",
         "is a table that foreign keys point at: its rows cannot leave it",
-        "has indexes or statistics made by functions or operators of users, which would run with the service's rights: "
-        "such tables cannot be archived"};
+        "has indexes or statistics made by functions of users, which would run with the rights of the service"};
 
 /* Below all domains. */
 #define COLUMNS                                                                                                      \
