@@ -12,6 +12,7 @@
  *   query.h       what the service puts into databases, and asks of them        perhaps
  *   index.h       indexes that are built beside running work                    perhaps
  *   lake.h        online archives: rows that leave tables for files             perhaps
+ *   federation.h  SQL endpoints that read clusters, archives and stores         perhaps
  *   shapes.h      query shapes: what they took                                  perhaps
  *   sql.h         statements of people, as their own users                      perhaps
  *   activity.h    what sessions do, and what they wait for                      perhaps
@@ -29,6 +30,7 @@
 #include "engine/control.h"
 #include "engine/core.h"
 #include "engine/disk.h"
+#include "engine/federation.h"
 #include "engine/index.h"
 #include "engine/lake.h"
 #include "engine/logs.h"
@@ -52,6 +54,7 @@ struct engine_ops {
 	const struct engine_query_ops *query;
 	const struct engine_index_ops *index;
 	const struct engine_lake_ops *lake;
+	const struct engine_federation_ops *federation;
 	const struct engine_shapes_ops *shapes;
 	const struct engine_sql_ops *sql;
 	const struct engine_activity_ops *activity;
