@@ -1,6 +1,6 @@
 /* Paths of federated sources: which objects of a store are a table's, and which columns their names give.
  *
- *   /sales/{year int}/{month int:[0-9]{2}}/*.parquet
+ *   /sales/{year int}/{month int:[0-9]{2}}/part-*.parquet
  *
  * A path is text with, in it: "*" (any text without a slash), "**" (any text), "{NAME TYPE}" (a partition attribute: text
  * without a slash that its type can read), "{NAME TYPE:PATTERN}" (and that the regular expression has, whole),
