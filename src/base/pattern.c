@@ -1,6 +1,6 @@
-/* An expression becomes a tree, the tree a program of a few instructions, and the program runs over the text once, in all
- * its states at the same time (Thompson's way). What is repeated is written out, so the number of instructions is what
- * bounds the work; an expression that needs too many is refused.
+/* An expression becomes a tree, the tree a program of a few instructions, and the program runs over the text once,
+ * in all its states at the same time (Thompson's way). What is repeated is written out, so the number of
+ * instructions is what bounds the work; an expression that needs too many is refused.
  *
  * Texts are bytes: "." and "[^...]" are a byte that begins a character, and the bytes that go on with it. */
 #include "base/pattern.h"
@@ -444,7 +444,7 @@ struct states {
 /* The step, and all that it leads to without a byte of the text. Each is taken once, so there is an end of it. */
 static void states_add(const struct pattern *p, struct states *s, unsigned first, size_t at, size_t end)
 {
-	unsigned todo[PROGRAM_MAX + 1];
+	unsigned todo[PROGRAM_MAX * 2 + 1]; /* each step adds two at most, once */
 	size_t count = 0;
 	todo[count++] = first;
 	while (count) {
@@ -462,9 +462,9 @@ static void states_add(const struct pattern *p, struct states *s, unsigned first
 			s->done = true;
 		if (step->kind == STEP_JUMP || step->kind == STEP_SPLIT)
 			next = step->to;
-		if (step->kind == STEP_SPLIT && !s->has[step->other] && count < PROGRAM_MAX)
+		if (step->kind == STEP_SPLIT)
 			todo[count++] = step->other;
-		if (leads && !s->has[next] && count < PROGRAM_MAX)
+		if (leads)
 			todo[count++] = next;
 	}
 }

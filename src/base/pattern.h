@@ -1,9 +1,9 @@
-/* Regular expressions from people who are not trusted: matched in time that is bounded by the length of the text times that
- * of the expression, whatever either of them is. The C library's can take hours, or all memory.
+/* Regular expressions from people who are not trusted: matched in time that is bounded by the length of the text
+ * times that of the expression, whatever either of them is. The C library's can take hours, or all memory.
  *
- * Text; "." (any character); "[a-z_]", "[^/]"; "\d", "\w", "\s" and their opposites; "(...)", "|"; "*", "+", "?", "{2}",
- * "{2,}", "{2,5}"; "^" and "$". A backslash takes the meaning from any other sign. Without references to groups, and
- * without looking ahead, which is what makes others slow. */
+ * Text; "." (any character); "[a-z_]", "[^/]"; "\d", "\w", "\s" and their opposites; "(...)", "|"; "*", "+", "?",
+ * "{2}", "{2,}", "{2,5}"; "^" and "$". A backslash takes the meaning from any other sign. Without references to
+ * groups, and without looking ahead, which is what makes others slow. */
 #ifndef STEWARD_BASE_PATTERN_H
 #define STEWARD_BASE_PATTERN_H
 

@@ -3,6 +3,7 @@
 #include "engine/engine.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "catalog/formats.h"
 
 #include <dirent.h>
@@ -174,4 +175,23 @@ double engine_shape_percentile(const struct engine_shape *s, double share)
 			return latency_middle_us(i);
 	}
 	return 0;
+}
+
+#define DAY_MS INT64_C(86400000)
+
+/* Day 0 was a Thursday. */
+static int64_t week_begin(int64_t day)
+{
+	return day - (day + 3) % 7;
+}
+
+int64_t federation_span_begin(enum federation_span span, int64_t ms)
+{
+	char text[CLOCK_TEXT];
+	int64_t begin = 0, day = ms / DAY_MS;
+	if (span == SPAN_DAY || span == SPAN_WEEK)
+		return (span == SPAN_DAY ? day : week_begin(day)) * DAY_MS;
+	clock_format(ms, text);
+	memcpy(text + 8, "01T00:00:00Z", sizeof "01T00:00:00Z");
+	return clock_parse(str_of(text), &begin) ? begin : ms;
 }

@@ -8,7 +8,7 @@
 struct engine;
 
 /* The changes that can be told to fail. */
-#define ENGINE_CHANGES "create|update|delete|sample|access|snapshot|restore|drill|index|search|archive|table"
+#define ENGINE_CHANGES "create|update|delete|sample|access|snapshot|restore|drill|index|search|archive|table|federation"
 
 struct engine_control_ops {
 	/* Seconds that a creation takes from now on; less for other changes. */

@@ -1,14 +1,15 @@
-/* Federated database instances: an SQL endpoint of a project's own, that reads its clusters, its archives and files in
- * stores together, and changes none of them.
+/* Federated database instances: an SQL endpoint of a project's own, that reads its clusters, its archives and files
+ * in stores together, and changes none of them.
  *
- * What an instance shall be is given whole, each time: apply() brings it there from whatever is there, so all that the
- * service has to remember is what is wanted. The storage configuration is checked before it comes here: its names are
- * there, its paths and patterns can be read (engine/federation_path.h), its clusters and archives are the project's own.
- * What a store holds is not known before a query asks; a store that fails then fails that query, with a sentence.
+ * What an instance shall be is given whole, each time: apply() brings it there from whatever is there, so all that
+ * the service has to remember is what is wanted. The storage configuration is checked before it comes here: its
+ * names are there, its paths and patterns can be read (engine/federation_path.h), its clusters and archives are the
+ * project's own. What a store holds is not known before a query asks; a store that fails then fails that query,
+ * with a sentence.
  *
- * An instance lives on one host. All functions block, on that host, and are called by job threads or workers, never on a
- * loop; those that say "quick" answer from memory. Each may be repeated after a crash. For one instance, one of apply()
- * and destroy() at a time. */
+ * An instance lives on one host. All functions block, on that host, and are called by job threads or workers, never
+ * on a loop; those that say "quick" answer from memory. Each may be repeated after a crash. For one instance, one
+ * of apply() and destroy() at a time. */
 #ifndef STEWARD_ENGINE_FEDERATION_H
 #define STEWARD_ENGINE_FEDERATION_H
 
@@ -30,7 +31,8 @@ struct engine_federation_store {
 	const char *name; /* of the instance's stores */
 	enum federation_store kind;
 	const char *region;
-	/* Clusters: one of this project. Its nodes are the engine's to find, where this host has it; else they are here. */
+	/* Clusters: one of this project. Its nodes are the engine's to find, where this host has it; else they are
+	 * here. */
 	const char *cluster_id, *cluster_name;
 	const struct engine_federation_node *nodes;
 	size_t node_count;
@@ -57,7 +59,6 @@ struct engine_federation_source {
 	const char *const *urls; /* HTTP */
 	size_t url_count;
 	const struct engine_lake *archive; /* archives: id, cluster_id, group_id, region, database, table */
-	const char *archive_prefix;        /* all archives of the project whose data sets' names begin so */
 	const char *provenance;            /* a column of this name tells where each row comes from */
 	bool insecure;
 };
@@ -83,7 +84,8 @@ enum federation_span { SPAN_QUERY, SPAN_DAY, SPAN_WEEK, SPAN_MONTH };
 struct engine_federation_limit {
 	enum federation_span span;
 	uint64_t bytes;
-	/* At the bound new queries are refused. kill: and those that run end. Of SPAN_QUERY: the query ends, always. */
+	/* At the bound new queries are refused. kill: and those that run end. Of SPAN_QUERY: the query ends,
+	 * always. */
 	bool kill;
 	bool project; /* of all instances of the project on this host together */
 };
@@ -146,9 +148,11 @@ struct engine_federation_outside {
 	void *ctx;
 };
 
-/* Errors beside the usual: -EINVAL: it cannot be so, however often it is tried; -EAGAIN: not now. *ret_why: static or in
- * the arena. Times are the service's clock. */
+/* Errors beside the usual: -EINVAL: it cannot be so, however often it is tried; -EAGAIN: not now. *ret_why: static
+ * or in the arena. Times are the service's clock. */
 struct engine_federation_ops {
+	unsigned stores; /* bits (1u << STORE_...): kinds that it can read. The API refuses others */
+	bool views;      /* likewise */
 	/* Whether this service can have instances at all; *ret_why: what to do about it where not. Quick. */
 	int (*can)(struct engine *e, struct arena *a, const char **ret_why);
 	/* Once, after start() and before anything else here. It outlives the engine. */
@@ -170,12 +174,16 @@ struct engine_federation_ops {
 	int (*observe)(struct engine *e, const char *id, struct engine_federation_status *ret_status);
 	/* Quick. -ENOENT: there is no such instance (yet). */
 	int (*used)(struct engine *e, const char *id, struct engine_federation_used *ret_used);
-	/* Queries that began from from_ms on and before to_ms, oldest first; those of the last 30 days are kept, and no
-	 * more than 100,000. Bounded in memory. 0 too when there is no such instance. */
+	/* Queries that began from from_ms on and before to_ms, oldest first; those of the last 30 days are kept,
+	 * and no more than 100,000. Bounded in memory. 0 too when there is no such instance. */
 	int (*queries)(struct engine *e, const char *id, int64_t from_ms, int64_t to_ms, engine_federation_visit *visit,
 	               void *ctx, struct arena *a);
 	/* The instances that this host has, whoever asked for them: ids, in the arena. */
 	int (*known)(struct engine *e, struct arena *a, const char *const **ret_ids, size_t *ret_count);
 };
+
+/* --- common.c */
+/* When the period began that this moment is in, in UTC; of SPAN_QUERY: the month. */
+int64_t federation_span_begin(enum federation_span span, int64_t ms);
 
 #endif

@@ -1,6 +1,6 @@
-/* A path is cut into parts, and names are matched part by part. Where a part may take more or less of a name, the least is
- * tried first; what has failed once from a place is not tried again, so a path with many stars takes no longer than the
- * product of its parts and the name. */
+/* A path is cut into parts, and names are matched part by part. Where a part may take more or less of a name, the
+ * least is tried first; what has failed once from a place is not tried again, so a path with many stars takes no
+ * longer than the product of its parts and the name. */
 #include "engine/federation_path.h"
 
 #include "base/pattern.h"

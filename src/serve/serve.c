@@ -6,6 +6,7 @@
 
 #include "api/billing/billing.h"
 #include "api/clusters/clusters.h"
+#include "api/data_federation/data_federation.h"
 #include "api/console/console.h"
 #include "api/edge/edge.h"
 #include "api/edge/router.h"
@@ -401,6 +402,8 @@ static int databases_start(struct server *s)
 		result = metering_mark_now(v, s->reader, s->arena);
 	if (result == 0)
 		result = clusters_adopt(v->store);
+	if (result == 0)
+		result = data_federation_start(v);
 	if (result == 0)
 		result = orphans_look(v);
 	if (result == 0)

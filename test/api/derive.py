@@ -30,6 +30,8 @@ MORE = {
 	'acknowledgeAlert': {'acknowledgedUntil': '2099-01-01T00:00:00Z'},
 	'createAlertConfig': ALERT,
 	'createAccessListEntry': [{'ipAddress': '192.0.2.15'}],
+	'createDataFederation': {'name': 'sample'},
+	'createPrivateEndpointId': {'endpointId': 'vpce-0123456789abcdef0'},
 	'createBackupRestoreJob': {'deliveryType': 'automated', 'snapshotId': HEX24, 'targetClusterName': 'sample'},
 	'createClusterRestoreJob': {'delivery': {'methodName': 'HTTP'}, 'snapshotId': HEX24},
 	'createCluster': CLUSTER,

@@ -576,8 +576,10 @@ def test_browsable(start_server):
 			   'getQueryShapeDetails', 'listCollStatMeasurements', 'listProcessMeasurements',
 			   'getCloudProviderAccess', 'listPrivateEndpointService', 'getPrivateEndpointService', 'getPrivateEndpoint',
 			   'listRestPrivateEndpoints', 'getRestPrivateEndpoint', 'getSku', 'getCostExplorerUsage', 'searchInvoiceLineItems',
-			   'getClusterSearchIndex', 'getClusterFtsIndex', 'getIndexByName', 'listClusterFtsIndex', 'listSearchIndex', 'getOnlineArchive'}, '''only while there is an outage: the
-		next test; figures of search indexes, of which there are none; of search indexes, online archives, query shapes, SKUs, roles at clouds, private endpoints and encryption at rest, whose
+			   'getClusterSearchIndex', 'getClusterFtsIndex', 'getIndexByName', 'listClusterFtsIndex', 'listSearchIndex', 'getOnlineArchive',
+			   'getDataFederation', 'listDataFederationLimits', 'getDataFederationLimit', 'downloadFederationQueryLogs',
+			   'getPrivateEndpointId'}, '''only while there is an outage: the
+		next test; figures of search indexes, of which there are none; of search indexes, online archives, federated databases, query shapes, SKUs, roles at clouds, private endpoints and encryption at rest, whose
 		documents have no links; of tables, whose names an answer without links has; and what needs a question first'''
 	all_can_be_sent_back(server, api, reached, '/groups/' + org['projects'][0]['id'])
 
@@ -607,8 +609,8 @@ def all_can_be_sent_back(server, api, reached, group):
 
 
 # Lists, and requests that are no part of what is shown: the next function looks at those that can be.
-OTHERWISE = {'authorizeProviderAccessRole', 'pinNamespaces', 'renameOrgTeam', 'updateBackupExportBucket', 'updateBackupSnapshot', 'updateClusterFtsIndex',
-	     'updateClusterQueryShape', 'updateClusterSearchIndex', 'updateIndexByName',
+OTHERWISE = {'authorizeProviderAccessRole', 'pinNamespaces', 'renameOrgTeam', 'setDataFederationLimit', 'updateBackupExportBucket', 'updateBackupSnapshot', 'updateClusterFtsIndex',
+	     'updateClusterQueryShape', 'updateClusterSearchIndex', 'updateDataFederation', 'updateIndexByName',
 	     'updateGroupInvites', 'updateOnlineArchive', 'updateOrgApiKey', 'updateOrgInvites', 'updateOrgUser', 'updatePinnedNamespaces'}
 
 

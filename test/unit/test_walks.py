@@ -23,6 +23,7 @@ WALKS = {
 	'api/clusters/place.c': START,
 	'api/clusters/store.c': 'clusters_walk() itself',
 	'api/console/roster.c': READS,
+	'api/data_federation/work.c': START,
 	'api/federation/domains.c': START,
 	'api/log_export/shipper.c': READS,
 	'api/maintenance/plan.c': READS,

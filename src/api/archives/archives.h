@@ -11,4 +11,12 @@ extern const struct cluster_part archives_part;
 #define ARCHIVES_CHECKED "/hosts/archives"
 void archives_checked(struct service *s, struct request *r);
 
+/* datasets.c: what the engine calls the archive whose data set has that name (dataSetName), for who reads its files.
+ * -ENOENT: the project has none. */
+must_check int archive_dataset_find(struct tx *tx, struct arena *a, struct str group_id, struct str name,
+                                    struct engine_lake *ret_lake);
+/* All whose data sets' names begin so. */
+must_check int archive_datasets_list(struct tx *tx, struct arena *a, struct str group_id, struct str prefix,
+                                     struct engine_lake **ret_list, size_t *ret_count);
+
 #endif

@@ -99,9 +99,14 @@ static int may_run(struct tx *tx, struct arena *a, const struct cluster *cluster
 bool database_user_in_scope(const json_t *user, struct str cluster_name)
 {
 	const json_t *scopes = json_object_get(user, "scopes");
+	struct str type = STR("CLUSTER"), name = cluster_name, mark = STR(SCOPE_FEDERATION);
+	if (str_starts(cluster_name, mark)) {
+		type = (struct str){mark.p, mark.n - 1};
+		name = (struct str){cluster_name.p + mark.n, cluster_name.n - mark.n};
+	}
 	for (size_t i = 0; i < json_array_size(scopes); i++) {
 		const json_t *scope = json_array_get(scopes, i);
-		if (str_is(json_field(scope, "type"), "CLUSTER") && str_eq(json_field(scope, "name"), cluster_name))
+		if (str_eq(json_field(scope, "type"), type) && str_eq(json_field(scope, "name"), name))
 			return true;
 	}
 	return json_array_size(scopes) == 0;
@@ -138,10 +143,20 @@ static int cluster_ask(struct tx *tx, void *ctx, const struct doc *doc)
 	return deleting ? 0 : tx_job_ensure(tx, &job);
 }
 
+static int parts_ask(struct tx *tx, struct arena *a, struct str group_id)
+{
+	int result = 0;
+	for (size_t i = 0; result == 0 && i < cluster_part_count; i++)
+		if (cluster_parts[i]->access_asked)
+			result = cluster_parts[i]->access_asked(tx, a, group_id);
+	return result;
+}
+
 int access_ask(struct tx *tx, struct arena *a, struct str group_id)
 {
 	struct asking k = {.arena = a};
-	return clusters_walk_group(tx, a, group_id, cluster_ask, &k);
+	int result = clusters_walk_group(tx, a, group_id, cluster_ask, &k);
+	return result < 0 ? result : parts_ask(tx, a, group_id);
 }
 
 static void answer_hold(struct call *c, const struct asking *k)
@@ -158,6 +173,8 @@ int access_changed(struct call *c, const json_t *const *users, size_t count)
 {
 	struct asking k = {.arena = c->arena, .users = users, .user_count = count};
 	int result = clusters_walk_group(c->tx, c->arena, c->group.id, cluster_ask, &k);
+	if (result == 0)
+		result = parts_ask(c->tx, c->arena, c->group.id);
 	if (result == 0)
 		answer_hold(c, &k);
 	return result;

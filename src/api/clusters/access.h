@@ -24,7 +24,9 @@ must_check int access_state(struct tx *tx, struct arena *a, struct str group_id,
 /* Of the kind ACCESS_JOB, with the cluster as the subject. */
 int access_step(struct job_run *r);
 
-/* Whether a user's scopes take in a cluster of that name. */
+/* Whether a user's scopes take in a cluster of that name; or, where this is before it, a federated database
+ * instance. */
+#define SCOPE_FEDERATION "DATA_LAKE/"
 bool database_user_in_scope(const json_t *user, struct str cluster_name);
 
 #endif

@@ -43,6 +43,8 @@ struct cluster_part {
 	int (*wanted)(struct tx *tx, struct arena *a, const struct cluster *cluster, struct cluster_want *want);
 	int (*access)(struct tx *tx, struct arena *a, struct str group_id, struct str cluster_name,
 	              struct engine_access *access);
+	/* In the write that changes who may connect to the project's databases. */
+	int (*access_asked)(struct tx *tx, struct arena *a, struct str group_id);
 	/* On the cluster's host, outside of a transaction: when who may connect was told to the engine, and (reader
 	 * NULL) when the cluster is gone. A failure is one of the job, which tries again: who was taken out may still
 	 * get there. */

@@ -6,6 +6,7 @@
 #include "api/archives/archives.h"
 #include "api/billing/billing.h"
 #include "api/clusters/clusters.h"
+#include "api/data_federation/data_federation.h"
 #include "api/database_users/database_users.h"
 #include "api/edge/edge.h"
 #include "api/encryption_at_rest/encryption_at_rest.h"
@@ -41,11 +42,13 @@ const struct cluster_part *const cluster_parts[] = {&network_part,
                                                     &metering_part,
                                                     &encryption_at_rest_part,
                                                     &search_part,
-                                                    &archives_part};
+                                                    &archives_part,
+                                                    &data_federation_part};
 const size_t cluster_part_count = sizeof cluster_parts / sizeof *cluster_parts;
 
 const struct role_user *const role_users[] = {&export_buckets_role_user, &log_integrations_role_user,
-                                              &push_export_role_user, &encryption_at_rest_role_user};
+                                              &push_export_role_user, &encryption_at_rest_role_user,
+                                              &data_federation_role_user};
 const size_t role_user_count = sizeof role_users / sizeof *role_users;
 
 const struct snapshot_user *const snapshot_users[] = {&restores_snapshot_user, &exports_snapshot_user};
@@ -72,7 +75,8 @@ static const struct job_kinds *const job_tables[] = {&cluster_jobs,
                                                      &advisor_jobs,
                                                      &query_shapes_jobs,
                                                      &search_jobs,
-                                                     &archives_jobs};
+                                                     &archives_jobs,
+                                                     &data_federation_jobs};
 
 void families_setup(void)
 {

@@ -15,7 +15,7 @@
 #define PORT 27017
 
 static const char *const change_names[] = {"none",    "create", "update", "delete", "sample",  "access", "snapshot",
-                                           "restore", "drill",  "index",  "search", "archive", "table"};
+                                           "restore", "drill",  "index",  "search", "archive", "table",  "federation"};
 /* Shares of the time that a creation takes; backup.c has its own. */
 static const double change_share[SIM_CHANGES] = {0, 1, 2 / 3.0, 1 / 3.0, 2 / 3.0};
 static const char *const change_words[] = {"", "making nodes", "changing nodes", "removing nodes", "loading data"};
@@ -220,6 +220,7 @@ static void sim_stop(struct engine *e)
 			cluster_drop(e, e->buckets[i]->id);
 	sim_backups_free(e->backups);
 	sim_lakes_free(e);
+	sim_federations_free(e);
 	pthread_mutex_destroy(&e->lock);
 	free(e);
 }
@@ -533,6 +534,7 @@ const struct engine_ops engine_simulated = {
         .query = &sim_query,
         .index = &sim_index,
         .lake = &sim_lake,
+        .federation = &sim_federation,
         .shapes = &sim_shapes,
         .control = &sim_control,
 };

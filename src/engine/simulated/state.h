@@ -21,9 +21,10 @@ enum sim_change {
 	SIM_RESTORE,
 	SIM_DRILL,
 	SIM_INDEX,
-	SIM_SEARCH, /* a search index that answers queries is gone */
-	SIM_LAKE,   /* rows move to an online archive */
-	SIM_TABLE,  /* a table that rows are archived from is gone */
+	SIM_SEARCH,     /* a search index that answers queries is gone */
+	SIM_LAKE,       /* rows move to an online archive */
+	SIM_TABLE,      /* a table that rows are archived from is gone */
+	SIM_FEDERATION, /* a federated database instance is changed */
 	SIM_CHANGES
 };
 
@@ -54,8 +55,9 @@ struct sim_cluster {
 	int64_t index_from_ms, index_until_ms;
 };
 
-struct sim_backups; /* backup.c */
-struct sim_lake;    /* lake.c */
+struct sim_backups;    /* backup.c */
+struct sim_federation; /* federation.c */
+struct sim_lake;       /* lake.c */
 
 struct engine {
 	pthread_mutex_t lock;
@@ -67,7 +69,8 @@ struct engine {
 	char away[48];           /* region whose repository is */
 	uint64_t download_bytes; /* of a file beside, in downloads */
 	struct sim_backups *backups;
-	struct sim_lake *lakes;       /* online archives, also of clusters that are gone */
+	struct sim_lake *lakes; /* online archives, also of clusters that are gone */
+	struct sim_federation *federations;
 	const struct data_keys *keys; /* of projects; may be NULL */
 };
 
@@ -109,6 +112,9 @@ double sim_table_at(const struct sim_moment *m, const char *node, const char *na
 
 /* --- index.c */
 extern const struct engine_index_ops sim_index;
+/* --- federation.c */
+void sim_federations_free(struct engine *e);
+extern const struct engine_federation_ops sim_federation;
 /* --- lake.c */
 void sim_lakes_free(struct engine *e);
 extern const struct engine_lake_ops sim_lake;

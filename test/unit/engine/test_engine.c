@@ -35,6 +35,9 @@ static void test_offers(const struct engine_ops *o)
 	const struct engine_lake_ops *l = o->lake;
 	CHECK(!l ||
 	      (l->can && l->check && l->move && l->held && l->files && l->read && l->expire && l->sweep && l->erase));
+	const struct engine_federation_ops *f = o->federation;
+	CHECK(!f || (f->can && f->bind && f->apply && f->bound && f->pause && f->destroy && f->observe && f->used &&
+	             f->queries && f->known));
 	CHECK(!o->shapes || o->shapes->list);
 	CHECK(!o->sql || o->sql->run);
 	CHECK(!o->activity || (o->activity->past && o->activity->sessions && o->activity->end && o->activity->vacuum));
