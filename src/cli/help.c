@@ -118,7 +118,8 @@ static const struct command commands[] = {
         {"connect",
          "steward connect NAME [-c SQL]... [--database NAME] [--read-only] [--hours N]\n"
          "       steward connect NAME --user USER\n"
-         "       steward connect NAME --print",
+         "       steward connect NAME --print\n"
+         "       steward connect NAME --federation",
          "open psql on a cluster",
          "Makes a database user with your rights and a random password, good for an hour and for this cluster alone; "
          "puts\n"

@@ -36,6 +36,8 @@ const struct option_row connect_options[] = {
          "An existing database user instead of a new one; psql asks for its password.", .flag_only = true},
         {"hours", 0, OPTION_NUMBER, AT(hours), "1", "N", "How long the user and the address are good for.", NULL, 1,
          168, true},
+        {"federation", 0, OPTION_SWITCH, AT(federation), NULL, NULL,
+         "NAME is a federated database instance, not a cluster. Its users can only read.", .flag_only = true},
         {"print", 0, OPTION_SWITCH, AT(print), NULL, NULL,
          "Print the psql command, password included, instead of running it.", .flag_only = true},
         {"timeout", 0, OPTION_NUMBER, AT(timeout), "30", "SECONDS", "Wait no longer than this for the login to work.",
@@ -155,6 +157,36 @@ static int cluster_find(struct session *s, const json_t **ret_cluster)
 	return EXIT_NOT_DONE;
 }
 
+static int federation_not_ready(const struct session *s)
+{
+	option_refuse(
+	        "%s is not there yet: nothing can connect to it; \"steward data-federations get %s\" shows its state",
+	        s->name, s->name);
+	return EXIT_NOT_DONE;
+}
+
+/* Where it listens is told by a header: "address=127.0.0.1, port=27100". */
+static int federation_read(struct session *s)
+{
+	struct client_answer answer;
+	struct str address, port, name, rest;
+	s->path = arena_printf(s->arena, API_BASE "/groups/%s/dataFederation/%s", s->project,
+	                       url_escape(s->arena, str_of(s->name)))
+	                  .p;
+	int code = get(s, s->path, &answer);
+	if (code != EXIT_DONE)
+		return code;
+	const char *host = json_string_value(json_array_get(json_object_get(answer.json, "hostnames"), 0));
+	str_cut(client_header(&answer, "x-steward-endpoint"), ',', &address, &port);
+	str_cut(address, '=', &name, &address);
+	str_cut(port, '=', &rest, &port);
+	if (!host || !address.n || !port.n)
+		return federation_not_ready(s);
+	s->standard = arena_printf(s->arena, "postgresql://%s:%.*s/postgres?hostaddr=%.*s&sslmode=require", host,
+	                           STR_ARG(port), STR_ARG(address));
+	return EXIT_DONE;
+}
+
 static int cluster_read(struct session *s)
 {
 	const json_t *cluster = NULL;
@@ -230,7 +262,7 @@ static int role_choose(struct session *s)
 {
 	for (size_t i = 0; i < sizeof rights / sizeof *rights; i++)
 		if (role_is_held(s->roles, rights[i].held)) {
-			s->role = s->given->read_only ? READS : rights[i].given;
+			s->role = s->given->read_only || s->given->federation ? READS : rights[i].given;
 			return EXIT_DONE;
 		}
 	option_refuse(
@@ -254,10 +286,11 @@ static int user_make(struct session *s)
 	random_text(password, PASSWORD_LENGTH, all);
 	s->user = arena_printf(s->arena, "connect-%s", name).p;
 	s->password = password;
-	json_t *body = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:[{s:s, s:s}], s:[{s:s, s:s}]}", "username", s->user,
-	                         "password", password, "databaseName", "admin", "groupId", s->project,
-	                         "deleteAfterDate", s->until, "description", COMMENT, "roles", "roleName", s->role,
-	                         "databaseName", "admin", "scopes", "name", s->name, "type", "CLUSTER");
+	json_t *body =
+	        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:[{s:s, s:s}], s:[{s:s, s:s}]}", "username", s->user,
+	                  "password", password, "databaseName", "admin", "groupId", s->project, "deleteAfterDate",
+	                  s->until, "description", COMMENT, "roles", "roleName", s->role, "databaseName", "admin",
+	                  "scopes", "name", s->name, "type", s->given->federation ? "DATA_LAKE" : "CLUSTER");
 	const char *path = arena_printf(s->arena, API_BASE "/groups/%s/databaseUsers", s->project).p;
 	code = client_ask(s->client, s->arena, "POST", path, body, &ignored);
 	json_decref(body);
@@ -515,7 +548,7 @@ static int session_run(struct session *s)
 	if (code == EXIT_DONE)
 		code = engine_check(s);
 	if (code == EXIT_DONE)
-		code = cluster_read(s);
+		code = s->given->federation ? federation_read(s) : cluster_read(s);
 	if (code == EXIT_DONE)
 		code = ca_fetch(s);
 	if (code != EXIT_DONE)

@@ -10,7 +10,7 @@ struct connect_arguments {
 	const char *database, *user;
 	struct option_texts commands;
 	unsigned hours, timeout;
-	bool print, read_only;
+	bool print, read_only, federation;
 };
 
 /* Runs the session, or the commands, and returns an exit code; what failed is explained. */
