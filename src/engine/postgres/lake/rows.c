@@ -86,8 +86,8 @@ bool pg_lake_age_sql(const struct pg_lake_column *c, const struct pg_lake_age *a
 	bool is_text = age->path ? is_of(c, "json|jsonb")
 	                         : is_of(c, "text|varchar|bpchar") &&
 	                                   (age->format == DATE_ISO || age->format == DATE_OBJECT_ID);
-	/* What is before 1970 has no such number, and no ObjectId. */
-	if (age->before_ms < 0)
+	/* No ObjectId is from before 1970. */
+	if (age->format == DATE_OBJECT_ID && age->before_ms < 0)
 		buf_z(sql, "(false)");
 	else if (is_text) {
 		if (age->path)
