@@ -107,12 +107,15 @@ struct engine_lake_ops {
 	/* Takes away all objects of an archive whose cluster is gone, and that no backup names any more. No database is
 	 * asked. 0 too when there is nothing. */
 	int (*erase)(struct engine *e, const struct engine_lake *want, struct arena *a, const char **ret_why);
-	/* Brings the rows of one file back into the table, each exactly once: the first in the order of files(), or the
-	 * one of that id. They are in the table and not in the file when it returns 0. *ret_moved: what came back;
-	 * `over`: the archive has no file any more. -EEXIST: a row of the table has the same key as one of the file's.
-	 * NULL: an engine of this kind cannot. */
-	int (*bring)(struct engine *e, const struct engine_lake *want, const char *file, const _Atomic bool *stop,
-	             struct arena *a, struct engine_lake_moved *ret_moved, const char **ret_why);
+	/* Brings rows of one file back into the table, each exactly once: those that the query finds, or all where that
+	 * is NULL; of the first file in the order of files(), or of that id. They are in the table and not in the file
+	 * when it returns 0; rows that stay are in a file of their own, the last in that order, with the same times.
+	 * *ret_moved: what came back, 0 rows: the file is as it was; `over`: the archive has no file any more. -ENOENT:
+	 * there is no such file, or table. -EEXIST: the table has a row with the key of one of the file's. NULL: an
+	 * engine of this kind cannot. */
+	int (*bring)(struct engine *e, const struct engine_lake *want, const char *query, const char *file,
+	             const _Atomic bool *stop, struct arena *a, struct engine_lake_moved *ret_moved,
+	             const char **ret_why);
 };
 
 #endif

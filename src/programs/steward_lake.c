@@ -1,6 +1,6 @@
-/* steward-lake: makes a Parquet file of rows, in a process of its own. The rows are a tenant's, and the library that
- * writes the file is large and foreign: the process has no keys, no network, no files and no environment, and bounds on
- * memory and time. docs/archive-format.md tells the file.
+/* steward-lake: makes a Parquet file of rows, or rows of such a file, in a process of its own. The rows are a tenant's,
+ * and the library that writes and reads the file is large and foreign: the process has no keys, no network, no files
+ * and no environment, and bounds on memory and time. docs/archive-format.md tells the file.
  *
  * Standard input: a line of JSON, {"columns": [{"name", "type"}], "order": [names]}, and behind it what a PostgreSQL
  * server sends for COPY ... TO STDOUT (FORMAT binary). Descriptor 3, a pipe: the file, sorted by the columns of
@@ -9,8 +9,11 @@
  *
  * All rows are read before the first byte of the file is written, so that who asks may first write and then read.
  *
- * libduckdb opens files by name. Its calls of open() come here, where one name is known: that of the descriptor. No
- * filter of system calls has to let it open anything. */
+ * The other way round, where the line of JSON has "read": true: descriptor 3 is the file, the rows go back over the
+ * standard input, which is a socket, in the text form of COPY ... FROM STDIN; and "rows" is how many there were.
+ *
+ * libduckdb opens files by name. Its calls of open() and of what it asks about files come here, where one name is
+ * known: that of the descriptor. No filter of system calls has to let it open anything. */
 #include "confine/confine.h"
 #include "confine/pipes.h"
 #include "programs/duckdb/duckdb.h"
@@ -22,11 +25,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FILE_OUT 3
+#define THE_FILE 3
 #define OUT_NAME "/lake/out.parquet"
+#define IN_NAME "/lake/in.parquet"
+#define OUTPUT_STEP (256u << 10)
 #define HEADER_MAX (1u << 20)
 #define COLUMNS_MAX 1600 /* that a table of PostgreSQL has at most */
 #define VALUE_MAX (256u << 20)
@@ -87,7 +93,7 @@ struct work {
 	char error[500];
 };
 
-static bool is_confined;
+static bool is_confined, is_reading;
 
 /* What was read of the standard input and not used yet. */
 static struct {
@@ -95,21 +101,69 @@ static struct {
 	size_t at, n, room;
 } input;
 
-/* --- the library's files */
+/* --- the library's files: in the place of the C library's, for libduckdb. While it begins it looks at the machine. */
 
-/* In the place of the C library's, for libduckdb. While it begins it looks at the machine. */
+static bool is_the_file(const char *path)
+{
+	bool found = is_reading && strcmp(path, IN_NAME) == 0;
+	if (!found)
+		errno = ENOENT;
+	return found;
+}
+
 int lake_open(const char *path, int flags, ...) __asm__("open");
 __attribute__((used, visibility("default"))) int lake_open(const char *path, int flags, ...)
 {
 	static bool taken;
 	if (!is_confined)
 		return (int)syscall(SYS_openat, AT_FDCWD, path, flags & ~O_CREAT, 0);
+	if (is_the_file(path))
+		return THE_FILE;
 	if (taken || strcmp(path, OUT_NAME) != 0) {
 		errno = ENOENT;
 		return -1;
 	}
 	taken = true;
-	return FILE_OUT;
+	return THE_FILE;
+}
+
+/* What is read is opened more than once. */
+int lake_close(int fd) __asm__("close");
+__attribute__((used, visibility("default"))) int lake_close(int fd)
+{
+	return is_confined && is_reading && fd == THE_FILE ? 0 : (int)syscall(SYS_close, fd);
+}
+
+ssize_t lake_pread(int fd, void *to, size_t n, off_t at) __asm__("pread");
+__attribute__((used, visibility("default"))) ssize_t lake_pread(int fd, void *to, size_t n, off_t at)
+{
+	if (!is_confined)
+		return syscall(SYS_pread64, fd, to, n, at);
+	return lseek(fd, at, SEEK_SET) < 0 ? -1 : read(fd, to, n);
+}
+
+int lake_access(const char *path, int mode) __asm__("access");
+__attribute__((used, visibility("default"))) int lake_access(const char *path, int mode)
+{
+	if (!is_confined)
+		return (int)syscall(SYS_faccessat, AT_FDCWD, path, mode);
+	return is_the_file(path) ? 0 : -1;
+}
+
+int lake_stat(const char *path, struct stat *ret_stat) __asm__("stat");
+__attribute__((used, visibility("default"))) int lake_stat(const char *path, struct stat *ret_stat)
+{
+	if (!is_confined)
+		return (int)syscall(SYS_newfstatat, AT_FDCWD, path, ret_stat, 0);
+	return is_the_file(path) ? (int)syscall(SYS_fstat, THE_FILE, ret_stat) : -1;
+}
+
+/* As libraries call it that were built for older systems. */
+int lake_xstat(int version, const char *path, struct stat *ret_stat) __asm__("__xstat");
+__attribute__((used, visibility("default"))) int lake_xstat(int version, const char *path, struct stat *ret_stat)
+{
+	(void)version;
+	return lake_stat(path, ret_stat);
 }
 
 /* --- failures: the first one counts */
@@ -436,6 +490,116 @@ static bool file_write(struct work *w, const json_t *header)
 	return done;
 }
 
+/* --- rows of a file */
+
+static struct {
+	char bytes[OUTPUT_STEP];
+	size_t n;
+} output;
+
+static bool output_flush(struct work *w)
+{
+	for (size_t done = 0; done < output.n;) {
+		ssize_t n = write(STDIN_FILENO, output.bytes + done, output.n - done);
+		if (n < 0 && errno != EINTR)
+			return fail(w, "nobody takes the rows");
+		done += n > 0 ? (size_t)n : 0;
+	}
+	output.n = 0;
+	return true;
+}
+
+static bool output_add(struct work *w, char c)
+{
+	output.bytes[output.n++] = c;
+	return output.n < sizeof output.bytes || output_flush(w);
+}
+
+static bool text_add(struct work *w, const char *p, size_t n)
+{
+	static const char escaped[] = "\\\n\r\t", letters[] = "\\nrt";
+	for (size_t i = 0; i < n; i++) {
+		const char *found = p[i] ? strchr(escaped, p[i]) : NULL;
+		if (found && !output_add(w, '\\'))
+			return false;
+		if (!output_add(w, found ? letters[found - escaped] : p[i]))
+			return false;
+	}
+	return true;
+}
+
+static bool value_give(struct work *w, struct duckdb_vector *vector, uint64_t row)
+{
+	const uint64_t *valid = duckdb_vector_get_validity(vector);
+	const union duckdb_text *t = (const union duckdb_text *)duckdb_vector_get_data(vector) + row;
+	bool is_near = t->near.length <= sizeof t->near.bytes;
+	if (valid && !(valid[row / 64] >> row % 64 & 1))
+		return output_add(w, '\\') && output_add(w, 'N');
+	return text_add(w, is_near ? t->near.bytes : t->far.p, t->near.length);
+}
+
+static bool chunk_give(struct work *w, struct duckdb_chunk *chunk)
+{
+	uint64_t count = duckdb_data_chunk_get_size(chunk);
+	for (uint64_t row = 0; row < count; row++, w->row_count++)
+		for (size_t i = 0; i < w->column_count; i++)
+			if ((i && !output_add(w, '\t')) ||
+			    !value_give(w, duckdb_data_chunk_get_vector(chunk, i), row) ||
+			    (i + 1 == w->column_count && !output_add(w, '\n')))
+				return false;
+	return true;
+}
+
+/* As PostgreSQL reads it. */
+static void value_add(struct sql *s, const char *name, const char *type)
+{
+	bool is_bytes = strcmp(type, "bytea") == 0;
+	bool is_time = strcmp(type, "date") == 0 || strncmp(type, "timestamp", 9) == 0;
+	fputs(is_bytes ? "'\\x' || hex(" : is_time ? "replace(CAST(" : "CAST(", s->file);
+	name_add(s, name);
+	fputs(is_bytes ? ")" : is_time ? " AS VARCHAR), ' (BC)', ' BC')" : " AS VARCHAR)", s->file);
+}
+
+static bool select_make(struct work *w, struct sql *s, const json_t *columns)
+{
+	w->column_count = json_array_size(columns);
+	if (!w->column_count || w->column_count > COLUMNS_MAX)
+		return fail(w, "a table has 1 to %d columns", COLUMNS_MAX);
+	fputs("SELECT ", s->file);
+	for (size_t i = 0; i < w->column_count; i++) {
+		fputs(i ? ", " : "", s->file);
+		value_add(s, text(json_array_get(columns, i), "name"), text(json_array_get(columns, i), "type"));
+	}
+	fputs(" FROM read_parquet('" IN_NAME "')", s->file);
+	return true;
+}
+
+static bool rows_give(struct work *w, const char *sql)
+{
+	struct duckdb_result result;
+	bool done = duckdb_query(w->conn, sql, &result) == DUCKDB_SUCCESS;
+	const char *why = done ? NULL : duckdb_result_error(&result);
+	if (!done)
+		fail(w, "%s", why ? why : "the library says no reason");
+	for (struct duckdb_chunk *chunk; done && (chunk = duckdb_fetch_chunk(result));
+	     duckdb_destroy_data_chunk(&chunk))
+		done = chunk_give(w, chunk);
+	duckdb_destroy_result(&result);
+	return done && output_flush(w);
+}
+
+static bool file_read(struct work *w, const json_t *header)
+{
+	struct sql s;
+	is_reading = true;
+	sql_begin(&s);
+	bool valid = select_make(w, &s, json_object_get(header, "columns"));
+	sql_end(&s);
+	valid = valid && rows_give(w, s.p);
+	free(s.p);
+	return valid;
+}
+
 /* --- the process */
 
 /* One thread, which the filter holds it to; what does not fit into memory fails. The parts of the library that are
@@ -458,7 +622,7 @@ static bool library_open(struct work *w)
 	if (duckdb_open_ext(":memory:", &database, config, &why) != DUCKDB_SUCCESS ||
 	    duckdb_connect(database, &w->conn) != DUCKDB_SUCCESS)
 		return fail(w, "the library does not begin: %s", why ? why : "it says no reason");
-	return true;
+	return sql_run(w, "SET TimeZone = 'UTC'");
 }
 
 static bool work_do(struct work *w)
@@ -466,6 +630,8 @@ static bool work_do(struct work *w)
 	json_t *header = header_read();
 	if (!header)
 		return fail(w, "the first line is no JSON");
+	if (json_is_true(json_object_get(header, "read")))
+		return file_read(w, header);
 	return table_make(w, header) && rows_take(w) && file_write(w, header);
 }
 
@@ -474,7 +640,7 @@ int main(void)
 	static struct work w;
 	bool ready = library_open(&w);
 	alarm(SECONDS_MAX);
-	confine_to_connection(&(struct confine_bounds){.memory = ADDRESSES_MAX, .seconds = SECONDS_MAX}, FILE_OUT);
+	confine_to_connection(&(struct confine_bounds){.memory = ADDRESSES_MAX, .seconds = SECONDS_MAX}, THE_FILE);
 	is_confined = true;
 	bool done = ready && work_do(&w);
 	json_t *answer = done ? json_pack("{s:I}", "rows", (json_int_t)w.row_count)

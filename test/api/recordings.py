@@ -14,7 +14,7 @@ VARIES = re.compile(r'(?P<sized>[0-9a-f]{24}|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ|(?<
 
 
 # What lies beside the catalog, below a path of it: no row has its form.
-BESIDE = re.compile(r':(activity|vacuum)$')
+BESIDE = re.compile(r':(activity|vacuum|preview|bringBack)$')
 
 
 def form(text):

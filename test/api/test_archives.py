@@ -4,7 +4,8 @@ import calendar, gzip, json, time
 
 import pytest
 
-from client import NO_ID, leave, ok, pass_time, refused, until
+import dialect
+from client import NO_ID, Api, leave, ok, pass_time, refused, until
 from test_clusters import create, path
 
 HOURS = 10000
@@ -156,6 +157,13 @@ def test_refused_changes(server, group):
 			      ({'criteria': {'type': 'CUSTOM'}}, 'criteria.query'), ({'schedule': {'type': 'WEEKLY'}}, 'schedule.dayOfWeek'),
 			      ({'dbName': 'other'}, 'dbName'), ({'partitionFields': [{'fieldName': 'a', 'order': 0}]}, 'partitionFields')):
 		refused(server.patch(here, json=change), 400, 'VALIDATION_ERROR', field)
+
+
+def test_criteria_without_their_query(server, group):
+	"""Also of an archive that has one: criteria of a type are named whole."""
+	here = place(group, made(server, group, 'asking', criteria=BY_QUERY))
+	for change in ({'type': 'CUSTOM'}, {'type': 'CUSTOM', 'query': ''}, {'type': 'CUSTOM', 'query': None}):
+		refused(server.patch(here, json={'criteria': change}), 400, 'VALIDATION_ERROR', 'criteria.query')
 
 
 def test_the_same_twice(server, group):
@@ -369,3 +377,109 @@ def test_a_table_that_is_gone(module_server):
 	assert 'X-Steward-Reason' not in server.get(place(group, archive)).headers
 	assert [e for e in told(server, group, 'ONLINE_ARCHIVE_ORPHANED') if archive['_id'] in str(e)]
 	assert len([e for e in told(server, group, 'ONLINE_ARCHIVE_ACTIVE') if archive['_id'] in str(e)]) == 2
+
+
+beside = pytest.mark.skipif(bool(dialect.NAME), reason='a dialect has nothing beside the reference')
+
+
+@pytest.fixture(scope='module')
+def apart(module_server):
+	"""A cluster whose exchanges are not recorded: the reference has no such paths."""
+	module_server.control('engine', {})
+	group = module_server.project()['id']
+	create(module_server, group, 'archived')
+	return module_server, group
+
+
+@beside
+def test_a_preview(apart):
+	server, group = apart
+	ask = base(group) + ':preview?dbName=shop&collName=looked&'
+	rows = HOURS - 30 * 24
+	found = ok(server.get(ask + 'dateField=created&expireAfterDays=30'))
+	assert found == {'rows': found['rows'], 'bytes': 128 * found['rows'], 'estimated': False} and found['rows'] in range(rows, rows + 3)
+	assert ok(server.get(ask + 'query={"status": "done"}'))['rows'] in range(HOURS // 10, HOURS // 10 + 3)
+	assert ok(server.get(base(group)))['results'] == [], 'nothing was made'
+	archive = made(server, group, 'looked', paused=False)
+	filled(server, group, archive, rows)
+	server.advance(5 * 3600)
+	server.patch(place(group, archive), json={'criteria': {'expireAfterDays': 20}, 'paused': True})
+	assert ok(server.get(place(group, archive) + ':preview'))['rows'] >= 10 * 24
+	for query, field in (('', 'dateField'), ('dateField=created', 'expireAfterDays'), ('dateField=created&expireAfterDays=-1', 'expireAfterDays'),
+			('dateField=created&expireAfterDays=x', 'expireAfterDays'), ('dateField=created&expireAfterDays=1&dateFormat=ISO', 'dateFormat'), ('query={', 'query'),
+			('query={}&dateField=created', 'query'), ('query={"missing": 1}', 'query'), ('dateField=missing&expireAfterDays=1', 'dateField')):
+		refused(server.get(ask + query), 400, 'VALIDATION_ERROR', field)
+	refused(server.get(base(group) + ':preview?collName=looked&dateField=created&expireAfterDays=1'), 400, 'VALIDATION_ERROR', 'dbName')
+	refused(server.get(base(group) + ':preview?dbName=shop&collName=missing&dateField=created&expireAfterDays=1'), 400, 'VALIDATION_ERROR', 'collName')
+	refused(server.get(ask + 'query={}&pretend=1'), 400)
+	refused(server.get(base(group, 'nowhere') + ':preview?dbName=shop&collName=looked&query={}'), 404, 'CLUSTER_NOT_FOUND')
+	refused(server.get('%s/%s:preview' % (base(group), NO_ID)), 404, 'ONLINE_ARCHIVE_NOT_FOUND')
+	refused(Api(server).get(ask + 'query={}'), 401)
+	assert server.post(ask + 'query={}').status_code == 405
+
+
+def brought(server, group, archive, query=''):
+	return server.post(place(group, archive) + ':bringBack' + query)
+
+
+@beside
+def test_rows_come_back(apart):
+	server, group = apart
+	archive = made(server, group, 'returning')
+	rows = filled(server, group, archive, HOURS - 30 * 24)['rows']
+	refused(brought(server, group, archive), 409, 'ONLINE_ARCHIVE_MUST_BE_PAUSED')
+	ok(server.patch(place(group, archive), json={'paused': True}))
+	reached(server, group, archive, 'PAUSED')
+	refused(brought(server, group, archive, '?query={'), 400, 'VALIDATION_ERROR', 'query')
+	refused(brought(server, group, archive, '?pretend=1'), 400)
+	refused(Api(server).post(place(group, archive) + ':bringBack'), 401)
+	refused(server.post('%s/%s:bringBack' % (base(group), NO_ID)), 404, 'ONLINE_ARCHIVE_NOT_FOUND')
+	# Some of each file: this engine has a tenth of it for every query.
+	def over(kinds):
+		return [line for line in lines(server, group) if line['archiveId'] == archive['_id'] and line['operation'] == 'BRING_BACK'][kinds - 1:]
+	files = held(server, group, archive)['files']
+	ok(brought(server, group, archive, '?query={"status": "done"}'), 202)
+	refused(brought(server, group, archive), 409, 'ONLINE_ARCHIVE_BRINGS_BACK')
+	(line,) = pass_time(server, lambda: over(1))
+	left = held(server, group, archive)
+	assert line['files'] == files == left['files'] and line['rows'] == rows - left['rows'] in range(rows // 10 - files, rows // 10 + 1)
+	assert [e for e in told(server, group, 'ONLINE_ARCHIVE_UPDATED') if archive['_id'] in str(e)]
+	# All that is left.
+	ok(brought(server, group, archive), 202)
+	(line,) = pass_time(server, lambda: over(2))
+	assert line['rows'] == left['rows'] and held(server, group, archive) == {'files': 0, 'rows': 0, 'bytes': 0}
+	assert 'X-Steward-Brought-Back' not in server.get(place(group, archive)).headers
+	assert ok(server.get(place(group, archive) + ':preview'))['rows'] >= rows
+	# Nothing is there to come back; and what is resumed leaves again.
+	ok(brought(server, group, archive), 202)
+	(line,) = pass_time(server, lambda: over(3))
+	assert line['rows'] == 0
+	ok(server.patch(place(group, archive), json={'paused': False}))
+	filled(server, group, archive, rows)
+
+
+@beside
+def test_rows_do_not_come_back_when_the_archive_is_resumed(apart):
+	server, group = apart
+	archive = made(server, group, 'resumed')
+	filled(server, group, archive, HOURS - 30 * 24)
+	ok(server.patch(place(group, archive), json={'paused': True}))
+	reached(server, group, archive, 'PAUSED')
+	server.control('engine', {'fail': 'archive', 'times': 1000})
+	ok(brought(server, group, archive), 202)
+	assert server.get(place(group, archive)).headers['X-Steward-Brought-Back'] == 'files=0, rows=0, bytes=0'
+	ok(server.patch(place(group, archive), json={'paused': False}))
+	assert 'X-Steward-Brought-Back' not in server.get(place(group, archive)).headers
+	server.control('engine', {})
+
+
+@beside
+def test_rows_do_not_come_back_to_a_table_that_is_gone(apart):
+	server, group = apart
+	archive = made(server, group, 'nowhere')
+	before = filled(server, group, archive, HOURS - 30 * 24)
+	ok(server.patch(place(group, archive), json={'paused': True}))
+	reached(server, group, archive, 'PAUSED')
+	ok(brought(server, group, archive, '?query={"missing": 1}'), 202)
+	pass_time(server, lambda: 'X-Steward-Brought-Back' not in server.get(place(group, archive)).headers)
+	assert 'missing is no column' in server.get(place(group, archive)).headers['X-Steward-Reason'] and held(server, group, archive) == before

@@ -1,6 +1,6 @@
 """steward-lake: rows as a PostgreSQL server copies them out become a Parquet file, which DuckDB reads by itself. Whatever else comes is
 an answer that says why, and no file that anybody would take for one."""
-import json, os, pathlib, struct, subprocess, threading, uuid
+import json, os, pathlib, random, socket, struct, subprocess, threading, uuid
 
 import pytest
 
@@ -185,3 +185,64 @@ def test_memory_is_bounded():
 	answer = helper.end()
 	assert answer is None or 'memory' in answer['error'].lower(), answer
 	assert not helper.written.endswith(b'PAR1')
+
+
+def read(columns, written):
+	"""The other way round: what it answers, and the rows that it gives back."""
+	ours, theirs = socket.socketpair()
+	file = os.memfd_create('file')
+	os.write(file, written)
+	process = subprocess.Popen(['/bin/sh', '-c', 'exec "$0" 3</dev/fd/%d' % file, program()], stdin=theirs, stdout=subprocess.PIPE, pass_fds=[file], env={})
+	theirs.close()
+	os.close(file)
+	ours.sendall(json.dumps({'read': True, 'columns': [{'name': n, 'type': t} for n, t in columns]}).encode() + b'\n')
+	with ours, ours.makefile('rb') as rows:
+		given = rows.read()
+	said, _ = process.communicate(timeout=60)
+	return json.loads(said) if said else None, given
+
+
+def test_a_file_is_read_again():
+	"""In the text form of COPY, as PostgreSQL takes it."""
+	columns = [('c%d' % i, kind) for i, (kind, _, _) in enumerate(VALUES)]
+	answer, written = run(header(columns), copy(row(*[v for _, v, _ in VALUES]), row(*[None] * len(VALUES))))
+	assert answer == {'rows': 2}
+	answer, given = read(columns, written)
+	assert answer == {'rows': 2}
+	shown = {'\\x00a\\xFF': '\\\\x0061FF'}
+	first, second, end = given.decode().split('\n')
+	assert end == '' and second == '\t'.join(['\\N'] * len(VALUES))
+	for got, (kind, _, text) in zip(first.split('\t'), VALUES):
+		assert got == ('\\\\x' if kind == 'bytea' and not text else shown.get(text, text.replace('\n', '\\n'))), (kind, got, text)
+
+
+def test_many_rows_are_read_again():
+	count, nasty = 100000, 'a\tb\nc\rd\\e\\N\\.' + 'x' * 40
+	answer, written = run(header([('n', 'integer'), ('o"d', 'text')]), HEAD, *(row(struct.pack('>i', i), (nasty + str(i)).encode()) for i in range(count)), TAIL)
+	assert answer == {'rows': count}
+	answer, given = read([('o"d', 'text'), ('n', 'integer')], written)
+	assert answer == {'rows': count}
+	expected = nasty.replace('\\', '\\\\').replace('\t', '\\t').replace('\n', '\\n').replace('\r', '\\r')
+	lines = given.decode().split('\n')
+	assert lines.pop() == '' and len(lines) == count
+	assert all(line == '%s%d\t%d' % (expected, i, i) for i, line in enumerate(lines))
+
+
+def test_files_of_strangers():
+	"""What is no such file, or is damaged, is an answer that says why, or the program's end; never rows that were not counted."""
+	columns = [('n', 'integer'), ('t', 'text')]
+	_, written = run(header(columns), HEAD, *(row(struct.pack('>i', i), b'word %d' % (i % 7)) for i in range(5000)), TAIL)
+	damaged, rng = [b'', b'PAR1', b'PAR1' * 3, written[:-4], written[4:], written[:100] + written[-100:], written + written], random.Random(3)
+	for _ in range(25):
+		one = bytearray(written)
+		for _ in range(rng.randint(1, 8)):
+			one[rng.randrange(len(one) - 300 if rng.random() < 0.3 else 0, len(one))] = rng.randrange(256)
+		damaged.append(bytes(one))
+	for one in damaged:
+		answer, given = read(columns, one)
+		assert answer is None or 'error' in answer or answer['rows'] == given.count(b'\n'), answer
+	answer, _ = read([('n', 'integer'), ('nothing', 'text')], written)
+	assert 'nothing' in answer['error']
+	answer, _ = read([('n"; COPY rows TO \'/tmp/x\'; --', 'text')], written)
+	assert 'error' in answer
+	assert 'columns' in read([], written)[0]['error']

@@ -5,9 +5,10 @@
  *   lake_engine at DIR COMMAND WISH  prints a line of JSON for each answer
  *   lake_engine at DIR end           takes the cluster away
  *
- * COMMAND: check, move (until the table was looked through), batch (one move), held, files, read FILE, expire, sweep,
- * erase. WISH is JSON: the fields of struct engine_lake in the words below; of move also rows and bytes, of expire and
- * sweep `than` in milliseconds. KEY=1 in the environment: the project has encryption at rest; KEY=revoked: no longer. */
+ * COMMAND: check, move (until the table was looked through), batch (one move), held, files, read, bring, expire, sweep,
+ * erase. WISH is JSON: the fields of struct engine_lake in the words below; of move also rows and bytes, of read and
+ * bring the file, of bring the query `which`, of expire and sweep `than` in milliseconds. KEY=1 in the environment: the
+ * project has encryption at rest; KEY=revoked: no longer. */
 #include "harness.h"
 
 #include "base/json.h"
@@ -89,6 +90,17 @@ static int move_run(const struct engine_lake *want, const json_t *in, bool all)
 	return r;
 }
 
+static int bring_run(const struct engine_lake *want, const json_t *in)
+{
+	struct engine_lake_moved moved;
+	const char *file = text_of(in, "file", NULL);
+	int r = ops->lake->bring(engine, want, text_of(in, "which", NULL), file, NULL, arena, &moved, &why);
+	if (r == 0)
+		answer_print(json_pack("{sIsIsb}", "rows", (json_int_t)moved.rows, "bytes", (json_int_t)moved.bytes,
+		                       "over", moved.over));
+	return r;
+}
+
 static int files_run(const struct engine_lake *want)
 {
 	struct engine_lake_file *list;
@@ -147,6 +159,8 @@ static int command_run(const char *name, const json_t *in)
 		return files_run(&want);
 	if (strcmp(name, "read") == 0)
 		return ops->lake->read(engine, &want, text_of(in, "file", ""), bytes_print, NULL, arena, &why);
+	if (strcmp(name, "bring") == 0)
+		return bring_run(&want, in);
 	if (strcmp(name, "expire") == 0)
 		return expire_run(&want, in);
 	if (strcmp(name, "sweep") == 0)

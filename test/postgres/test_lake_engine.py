@@ -324,3 +324,167 @@ def test_nothing_is_lost_or_twice_whatever_is_killed(archive):
 	assert archive.left() == 0 and archive.whole() == 150000
 	archive.ask('sweep')
 	assert len(archive.objects()) == archive.ask('held')[0]['files'] and archive.whole() == 150000
+
+
+def sum_of(cluster, table):
+	"""Of all rows, as the server shows them."""
+	return cluster.sql('select count(*), md5(string_agg(t::text, chr(10) order by t::text)) from %s t' % table)[0]
+
+
+def test_rows_come_back(archive):
+	archive.fill(5000, 100)
+	before = sum_of(archive.cluster, archive.table)
+	archive.ask('move', rows=2000)
+	count = archive.ask('held')[0]['files']
+	back = [archive.ask('bring')[0] for _ in range(count)]
+	assert sum(b['rows'] for b in back) == 5000 and [b['over'] for b in back] == [False] * (count - 1) + [True]
+	assert sum_of(archive.cluster, archive.table) == before and archive.whole() == 5100
+	assert archive.ask('held')[0]['files'] == 0 and 'the archive has no such file' in archive.refused('bring')
+	assert archive.ask('sweep') == [{'dropped': count, 'kept': 0}]
+	assert sum(m['rows'] for m in archive.ask('move')) == 5000 and archive.whole() == 5100
+
+
+def test_some_rows_come_back(archive):
+	archive.fill(3000)
+	before = sum_of(archive.cluster, archive.table)
+	archive.ask('move', rows=1000, order=['word'])
+	files = archive.ask('files')
+	rows = [archive.ask('bring', file=f['id'], which='{"id": {"$gt": 500, "$lte": 1500}}', order=['word'])[0]['rows'] for f in files]
+	assert sum(rows) == 1000 and archive.left() == 1000 and archive.whole() == 3000
+	assert archive.cluster.sql('select min(id), max(id) from %s' % archive.table) == [(501, 1500)]
+	left = archive.ask('files')
+	assert sum(f['rows'] for f in left) == 2000 == archive.ask('held')[0]['rows']
+	same = {f['id'] for f, r in zip(files, rows) if r == 0}
+	assert same == {f['id'] for f in files} & {f['id'] for f in left}, 'a file whose rows stay is as it was'
+	assert {(f['moved'], f['newest']) for f in left} <= {(f['moved'], f['newest']) for f in files}
+	for f in left:
+		words = [w for (w,) in archive.cluster.duck.query("select word from '%s'" % (archive.place / (f['id'] + '.parquet')))]
+		assert words == sorted(words) and len(words) == f['rows']
+		assert hashlib.sha256(archive.cluster.run('read', archive.wish(file=f['id'])).stdout).hexdigest() == f['sha256']
+	for f in left:
+		archive.ask('bring', file=f['id'])
+	assert sum_of(archive.cluster, archive.table) == before
+
+
+def test_every_type_comes_back(archive):
+	c, t = archive.cluster, archive.table
+	c.sql("create type mood_%s as enum ('glad', 'very sad')" % t)
+	columns = ['b bool', 'i2 int2', 'i4 int4', 'i8 int8', 'f4 float4', 'f8 float8', 'n numeric', 'p numeric(38,6)', 'd date', 'ti time', 'tz timetz', 'ts timestamp',
+		'u uuid', 'by bytea', 'c char(5)', 'v varchar(9)', 'tx text', 'j json', 'jb jsonb', 'a int[]', 'at2 text[]', 'r int4range', 'mr int4multirange', 'iv interval', 'ip inet',
+		'm mood_%s' % t, 'ma mood_%s[]' % t, 'bi bit(3)', 'x xml', 'pt point', 'g int generated always as (i4 * 2) stored', 'o int generated always as identity']
+	c.sql('create table %s (id bigint primary key, at timestamptz, "odd "" name" text, %s)' % (t, ', '.join(columns)))
+	names = [x.split()[0] for x in columns if 'generated' not in x]
+	nasty = "E'\\\\N \\\\. a\\tb\\nc\\rd \\\\\\\\ \\u2028 ä \\x01'"
+	c.sql("insert into %s (id, at, \"odd \"\" name\", %s) values (1, '2020-01-01 00:00:00.000001', %s, true, -32768, 7, 9007199254740993, 1.5e-10, 0.1, 'NaN', "
+		"-12345678901234567890123456789012.123456, '4713-01-01 BC', '24:00', '10:00+02', '0044-03-15 10:11:12.5 BC', '00112233-4455-6677-8899-aabbccddeeff', '\\x00ff5c0a', 'ab', "
+		"'', %s, '{\"b\": 1,  \"a\": [null]}', '{\"z\": 1.10}', '{1,null,3}', array[%s, null, 'null'], '[1,5)', '{[1,5),[7,9)}', '1 year 2 mons -3 days 04:05:06.7', '10.0.0.0/8', "
+		"'very sad', '{glad,\"very sad\"}', b'101', '<a/>', '(1,2)'), "
+		"(2, '-infinity', ''%s), (3, '0044-03-15 10:11:12 BC', null%s)" % (t, ', '.join(names), nasty, nasty, nasty, ', null' * len(names), ', null' * len(names)))
+	c.sql("update %s set f4 = '-inf', f8 = 'nan', d = 'infinity', ts = '-infinity', p = .000001, ti = '00:00:00.000001', by = '', tx = '', a = '{}' where id = 2" % t)
+	c.sql("update %s set d = '5874897-12-31', ts = '294246-12-31 23:59:59.999999', f8 = 1e308, f4 = 1e-38 where id = 3" % t)
+	before = sum_of(c, t)
+	query = '{"id": {"$gte": 1}}'
+	assert sum(m['rows'] for m in archive.ask('move', query=query)) == 3 and archive.left() == 0
+	# One by a query: the others are written again.
+	assert archive.ask('bring', which='{"id": 2}')[0]['rows'] == 1
+	assert archive.ask('bring')[0]['rows'] == 2 and archive.ask('held')[0]['files'] == 0
+	assert sum_of(c, t) == before
+
+
+def test_a_column_that_came_since(archive):
+	archive.fill(10)
+	archive.ask('move')
+	archive.cluster.sql("alter table %s add more int default 7" % archive.table)
+	assert archive.ask('bring')[0]['rows'] == 10 and archive.cluster.sql('select distinct more from %s' % archive.table) == [(None,)]
+
+
+RAN = "create table if not exists ran (who name); grant all on ran to public; " \
+	"create or replace function noted() returns void language sql as 'insert into public.ran values (current_user)'; " \
+	"create or replace function note(int) returns int language plpgsql immutable as $$ begin perform public.noted(); return $1; end $$; " \
+	"create or replace function noting() returns trigger language plpgsql as $$ begin perform public.note(1); return new; end $$; "
+
+
+@pytest.mark.parametrize('setup,why', [
+	('create trigger t before insert on %s for each row execute function noting()', 'has a trigger for rows that are added'),
+	('create constraint trigger t after insert on %s deferrable initially deferred for each row execute function noting()', 'has a trigger for rows that are added'),
+	('alter table %s add check (note(1) > 0) not valid', 'has checks or generated columns made by'),
+	('alter table %s add g int generated always as (note(1)) stored', 'has checks or generated columns made by'),
+	('create domain named_%s as text check (note(length(value)) > 0); alter table %s add d named_%s', 'has columns of domains'),
+	('create type pair_%s as (a int, b text); alter table %s add p pair_%s[]', 'has columns of domains'),
+	('create index on %s (note(id::int))', 'functions or operators of users'),
+	('create table one_%s (id bigint primary key, n int); create index on one_%s (note(n)); alter table %s add one bigint references one_%s', 'has foreign keys to'),
+	('create table parted_%s (id bigint primary key) partition by hash (id); alter table %s add one bigint references parted_%s', 'has foreign keys to'),
+	('alter table %s rename word to words', 'no column word any more'), ('alter table %s alter id type int', 'no column id any more'),
+	('alter table %s add must int not null', 'violates not-null constraint'), ('alter table %s add check (id > 5)', 'violates check constraint'),
+	('drop table %s', 'is not there')])
+def test_what_rows_do_not_come_back_to(archive, setup, why):
+	"""Nothing of a tenant's runs with them, and all of them are in the file still."""
+	archive.fill(10)
+	archive.ask('move')
+	archive.cluster.sql(RAN + setup.replace('%s', archive.table))
+	archive.cluster.sql('truncate ran')
+	assert why in archive.refused('bring')
+	assert archive.ask('held')[0]['rows'] == 10 and ('drop' in setup or archive.left() == 0)
+	assert archive.cluster.sql('select distinct who from ran') == []
+
+
+def test_rows_whose_key_is_taken(archive):
+	c = archive.cluster
+	archive.fill(10)
+	c.sql('create table if not exists parents (id bigint primary key); insert into parents select generate_series(1, 10) on conflict do nothing')
+	c.sql('alter table %s add primary key (id), add foreign key (id) references parents' % archive.table)
+	archive.ask('move')
+	c.sql("insert into %s values (3, '2030-01-01', 'another')" % archive.table)
+	assert 'File exists' in archive.refused('bring') and archive.ask('held')[0]['rows'] == 10
+	c.sql('delete from %s; delete from parents where id = 7' % archive.table)
+	assert 'violates foreign key' in archive.refused('bring') and archive.left() == 0
+	assert archive.ask('bring', which='{"id": {"$ne": 7}}')[0]['rows'] == 9 and archive.whole() == 10
+	c.sql('insert into parents values (7)')
+	assert archive.ask('bring')[0]['rows'] == 1 and archive.left() == 10
+
+
+def test_nothing_is_lost_or_twice_when_rows_come_back(archive):
+	"""The service, the helper, its process of the server and the whole server: each ends while rows come back."""
+	archive.fill(60000)
+	cluster, rng, killed = archive.cluster, random.Random(9), {'service': 0, 'helper': 0, 'backend': 0, 'server': 0}
+	before = sum_of(cluster, archive.table)
+	archive.ask('move', rows=5000)
+	for turn in range(12):
+		what = list(killed)[turn % 4]
+		which = {'which': '{"id": {"$lt": %d}}' % rng.randint(1, 60000)} if rng.random() < 0.5 else {}
+		process = cluster.start('bring', archive.wish(**which))
+		if what == 'server':
+			time.sleep(0.1 + rng.random() * 0.5)
+			pids = [int((next((cluster.dir / 'engine').glob('*/*/data/postmaster.pid'))).read_text().split()[0])]
+		else:
+			look = {'service': lambda: [process.pid], 'helper': lambda: children(process.pid), 'backend': lambda: coming(cluster)}[what]
+			if what == 'service':
+				time.sleep(0.1 + rng.random() * 0.5)
+			pids = look()
+			while not pids and process.poll() is None:
+				pids = look()
+		for pid in pids:
+			try:
+				os.kill(pid, signal.SIGKILL)
+				killed[what] += 1
+			except ProcessLookupError:
+				pass
+		process.communicate(timeout=120)
+		until(cluster.alive, what='the server is back')
+		assert archive.whole() == 60000
+	assert all(killed.values()), killed
+	until(lambda: not coming(cluster), what='what was killed has ended')
+	while archive.ask('held')[0]['files']:
+		archive.ask('bring')
+	assert sum_of(cluster, archive.table) == before
+	archive.ask('sweep')
+	assert archive.objects() == []
+
+
+def coming(cluster):
+	try:
+		with cluster.inside() as connection, connection.cursor() as cursor:
+			cursor.execute("select pid from pg_stat_activity where application_name = 'steward' and query like '%steward_brought%' and pid <> pg_backend_pid()")
+			return [p for (p,) in cursor.fetchall()]
+	except psycopg2.Error:
+		return []

@@ -4,7 +4,8 @@
  *   {"region": whose object store, "generation": counts changes of what moves,
  *    "pass": {"place", "from": ms, "rows", "bytes", "files"}, while the table is being looked through,
  *    "passed": ms, of the window whose pass is over (without windows: when it ended), "cared": ms, of the last sweep,
- *    "files", "rows", "bytes": what the archive has, "reason": why it does not go on} */
+ *    "bring": {"from": ms, "query", "skip", "left": files to pass over and to look at, "rows", "bytes", "files"}, while
+ *    rows come back, "files", "rows", "bytes": what the archive has, "reason": why it does not go on} */
 #ifndef STEWARD_API_ARCHIVES_ARCHIVE_H
 #define STEWARD_API_ARCHIVES_ARCHIVE_H
 

@@ -19,4 +19,9 @@ must_check int archive_dataset_find(struct tx *tx, struct arena *a, struct str g
 must_check int archive_datasets_list(struct tx *tx, struct arena *a, struct str group_id, struct str prefix,
                                      struct engine_lake **ret_list, size_t *ret_count);
 
+/* beside.c: what lies beside the catalog: paths that are read, requests that change something, and who answers both. */
+bool archives_are_previewed(struct str path);
+bool archives_are_brought(const struct request *r);
+void archives_beside(struct service *s, struct request *r);
+
 #endif

@@ -2,6 +2,8 @@
  *
  * Before its write a call asks the host that has the cluster whether rows can leave the table so, so that what is wrong
  * is told at once and by its field. */
+#include "api/archives/calls.h"
+
 #include "api/archives/rules.h"
 #include "api/archives/schedule.h"
 #include "api/archives/work.h"
@@ -79,19 +81,21 @@ static int check_there(struct call *c, const struct cluster *cluster, const json
 	return 0;
 }
 
+int archives_refuse_silent(struct call *c, const struct cluster *cluster)
+{
+	return call_fail_about(c, 409, "CLUSTER_NOT_AVAILABLE", cluster->doc.name,
+	                       "The databases of the cluster \"%.*s\" do not answer now. Try again once it is IDLE.",
+	                       STR_ARG(cluster->doc.name));
+}
+
 static int verdict_answer(struct call *c, const struct cluster *cluster, const struct verdict *v)
 {
 	if (v->result == -EINVAL || v->result == -ENOENT)
 		return call_fail_fault(c, str_of(v->field), "%s", v->why);
-	if (v->result < 0)
-		return call_fail_about(
-		        c, 409, "CLUSTER_NOT_AVAILABLE", cluster->doc.name,
-		        "The databases of the cluster \"%.*s\" do not answer now. Try again once it is IDLE.",
-		        STR_ARG(cluster->doc.name));
-	return 0;
+	return v->result < 0 ? archives_refuse_silent(c, cluster) : 0;
 }
 
-static int refuse_state(struct call *c, const struct cluster *cluster)
+int archives_refuse_state(struct call *c, const struct cluster *cluster)
 {
 	int r = cluster_refuse_deleting(c, cluster);
 	if (r == 0)
@@ -121,8 +125,7 @@ static void region_show(json_t *document, struct str provider, struct str region
 	}
 }
 
-/* What the caller has asked for, or that of the cluster. */
-static struct str region_choose(const struct cluster *cluster, json_t *document)
+struct str archives_region_choose(const struct cluster *cluster, json_t *document)
 {
 	const json_t *given = json_object_get(document, "dataProcessRegion"),
 	             *first = json_array_get(json_object_get(cluster->plan, "nodes"), 0);
@@ -154,7 +157,7 @@ static int wanted_make(struct call *c, const struct cluster *cluster, json_t **r
 	} else {
 		json_put_str(wanted, "groupId", c->group.id);
 		archive_rules_complete(wanted);
-		json_put_str(wanted, "region", arena_dup(c->arena, region_choose(cluster, wanted)));
+		json_put_str(wanted, "region", arena_dup(c->arena, archives_region_choose(cluster, wanted)));
 	}
 	*ret_wanted = wanted;
 	return 0;
@@ -179,7 +182,7 @@ static int look(struct call *c)
 	/* What else is changed does not need the databases. */
 	if (c->method != METHOD_POST && !json_object_get(c->body, "criteria"))
 		return 0;
-	r = refuse_state(c, &cluster);
+	r = archives_refuse_state(c, &cluster);
 	if (r < 0)
 		return r;
 	if (host_is_elsewhere(cluster_host(&cluster)))
@@ -189,7 +192,7 @@ static int look(struct call *c)
 	return r < 0 ? r : verdict_answer(c, &cluster, &v);
 }
 
-int online_archive_prepare(struct call *c)
+int archives_refuse_unable(struct call *c)
 {
 	const struct engine_lake_ops *lake = c->service->engine_ops->lake;
 	const char *why = "";
@@ -197,12 +200,20 @@ int online_archive_prepare(struct call *c)
 		return cluster_not_offered(c);
 	if (lake->can(c->service->engine_state, c->arena, &why) < 0)
 		return call_fail(c, 501, "NOT_IMPLEMENTED", "This service cannot archive rows: %s.", why);
+	return 0;
+}
+
+int online_archive_prepare(struct call *c)
+{
+	int r = archives_refuse_unable(c);
+	if (r < 0)
+		return r;
 	/* This thread has no reader of its own. */
 	struct tx *reader = store_reader(c->service->store), *before = c->tx;
 	if (!reader)
 		return call_fail_store(c, -EIO, c->op->id);
 	c->tx = reader;
-	int r = look(c);
+	r = look(c);
 	if (r == -ENOENT)
 		r = call_not_found(c);
 	c->tx = before;
@@ -264,13 +275,13 @@ static int online_archive_create(struct call *c, json_t *document)
 	struct cluster cluster;
 	int r = cluster_load(c, &cluster);
 	if (r == 0)
-		r = refuse_state(c, &cluster);
+		r = archives_refuse_state(c, &cluster);
 	if (r < 0)
 		return r;
 	archive_rules_complete(document);
 	json_put_str(document, "clusterName", cluster.doc.name);
 	json_put_str(document, "dataSetName", arena_printf(c->arena, "archive-%.*s", STR_ARG(id)));
-	struct str region = arena_dup(c->arena, region_choose(&cluster, document));
+	struct str region = arena_dup(c->arena, archives_region_choose(&cluster, document));
 	r = same_refuse(c, cluster.doc.id, id, document);
 	if (r == 0)
 		r = state_begin(c, &cluster, id, document);
@@ -311,6 +322,8 @@ static int run_change(struct call *c, struct archive *x, const json_t *now)
 		return r;
 	if (!json_equal(json_object_get(x->body, "criteria"), json_object_get(now, "criteria")))
 		archive_begin_anew(x);
+	if (!json_flag(now, "paused"))
+		json_object_del(x->run, "bring");   /* what comes back would leave again */
 	json_put(x->run, "cared", json_integer(0)); /* the rule may be another */
 	r = archive_run_save(c->tx, c->arena, x);
 	return r < 0 ? r : archive_work_ask(c->tx, c->arena, &cluster, x->doc.id, clock_now_ms());
@@ -382,6 +395,12 @@ static void forms_show(struct call *c, json_t *entity)
 			answer_form(c, schema_find(str_of(forms[i][1])), json_object_get(entity, forms[i][0]));
 }
 
+static struct str counts_text(struct call *c, const json_t *of)
+{
+	return arena_printf(c->arena, "files=%lld, rows=%lld, bytes=%lld", (long long)json_number(of, "files"),
+	                    (long long)json_number(of, "rows"), (long long)json_number(of, "bytes"));
+}
+
 /* The reference's form has no place for what the archive has, nor for why it does not go on: headers tell. */
 static int headers_show(struct call *c, const struct doc *d)
 {
@@ -389,9 +408,9 @@ static int headers_show(struct call *c, const struct doc *d)
 	int r = archive_get(c->tx, c->arena, d->id, &x);
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
-	call_header(c, STR("x-steward-archived"),
-	            arena_printf(c->arena, "files=%lld, rows=%lld, bytes=%lld", (long long)json_number(x.run, "files"),
-	                         (long long)json_number(x.run, "rows"), (long long)json_number(x.run, "bytes")));
+	call_header(c, STR("x-steward-archived"), counts_text(c, x.run));
+	if (json_object_get(x.run, "bring"))
+		call_header(c, STR("x-steward-brought-back"), counts_text(c, json_object_get(x.run, "bring")));
 	if (json_field(x.run, "reason").n)
 		call_header(c, STR("x-steward-reason"), json_field(x.run, "reason"));
 	return 0;

@@ -6,7 +6,8 @@
 
 /* One line. */
 struct archive_query {
-	const char *kind;   /* ARCHIVE: rows moved out of the table; EXPIRE: files ended; DELETE: all of them */
+	/* ARCHIVE: rows moved out of the table; BRING_BACK: back into it; EXPIRE: files ended; DELETE: all of them */
+	const char *kind;
 	bool archived_only; /* the table was not asked */
 	uint64_t files, rows, bytes;
 	int64_t from_ms; /* when it began, by the service's clock; it ends now */

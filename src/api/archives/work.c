@@ -112,6 +112,10 @@ static void changes_merge(const struct work *w, struct archive *now)
 		json_object_del(w->changes, "pass");
 		json_object_del(w->changes, "passed");
 	}
+	/* Nor does what has come back, where that was ended meanwhile. */
+	if (json_number(json_object_get(now->run, "bring"), "from") !=
+	    json_number(json_object_get(w->archive.run, "bring"), "from"))
+		json_object_del(w->changes, "bring");
 	/* A place is a number of its own: what is left out was not changed. */
 	json_merge(now->run, w->changes);
 }
@@ -318,6 +322,88 @@ static int archive_end(struct job_run *r, struct work *w)
 	return 0;
 }
 
+/* --- rows that come back */
+
+static json_t *bring_make(const json_t *before, uint64_t left, const struct engine_lake_moved *moved)
+{
+	json_t *bring = json_deep_copy(before);
+	number_put(bring, "skip", (uint64_t)json_number(before, "skip") + (moved->rows == 0));
+	number_put(bring, "left", left);
+	number_put(bring, "files", (uint64_t)json_number(before, "files") + (moved->rows > 0));
+	number_put(bring, "rows", (uint64_t)json_number(before, "rows") + moved->rows);
+	number_put(bring, "bytes", (uint64_t)json_number(before, "bytes") + moved->bytes);
+	return bring;
+}
+
+static void bring_end(struct work *w, const json_t *bring)
+{
+	w->query = (struct archive_query){.kind = "BRING_BACK",
+	                                  .files = (uint64_t)json_number(bring, "files"),
+	                                  .rows = (uint64_t)json_number(bring, "rows"),
+	                                  .bytes = (uint64_t)json_number(bring, "bytes"),
+	                                  .from_ms = json_number(bring, "from")};
+	json_put(w->changes, "bring", json_null());
+}
+
+/* What ends it for good, and what is tried again. */
+static int bring_fault(struct job_run *r, struct work *w, int result, const char *why)
+{
+	why = why ? why : "the databases do not answer";
+	if (result == -ENOENT || result == -EINVAL || result == -EEXIST || result == -EBADMSG) {
+		log_info("online archive %.*s: rows do not come back: %s", STR_ARG(w->archive.doc.id), why);
+		bring_end(w, json_object_get(w->archive.run, "bring"));
+	} else if (result == -EAGAIN || result == -EKEYREVOKED) {
+		w->due_ms = w->now_ms + (result == -EAGAIN ? AWAY_MS : KEY_MS);
+	} else {
+		r->why = why;
+		return result;
+	}
+	reason_put(w, why);
+	return 0;
+}
+
+/* One file. Those whose rows stay are passed over; what stays of others is behind the last, and is not looked at. */
+static int file_bring(struct job_run *r, struct work *w, const struct engine_lake_held *held)
+{
+	const json_t *bring = json_object_get(w->archive.run, "bring"), *left = json_object_get(bring, "left");
+	uint64_t files = left ? (uint64_t)json_integer_value(left) : held->files;
+	size_t skip = (size_t)json_number(bring, "skip"), count = 0;
+	struct engine_lake_file *list = NULL;
+	struct engine_lake_moved moved = {.rows = 0};
+	const char *why = NULL, *query = json_string_value(json_object_get(bring, "query"));
+	int result = files ? lake_of(r)->files(engine_of(r), &w->want, skip, 1, r->arena, &list, &count) : 0;
+	if (result == 0 && count)
+		result = lake_of(r)->bring(engine_of(r), &w->want, query, list[0].id, job_stop(r), r->arena, &moved,
+		                           &why);
+	if (result < 0)
+		return bring_fault(r, w, result, why);
+	reason_put(w, NULL);
+	if (!count) {
+		bring_end(w, bring);
+		return 0;
+	}
+	json_t *now = json_keep(r->arena, bring_make(bring, files - 1, &moved));
+	if (moved.over || files == 1)
+		bring_end(w, now);
+	else
+		json_put(w->changes, "bring", json_incref(now));
+	return 0;
+}
+
+static int rows_bring(struct job_run *r, struct work *w)
+{
+	struct engine_lake_held held;
+	int64_t began_us = clock_mono_us();
+	int result = lake_of(r)->held(engine_of(r), &w->want, r->arena, &held);
+	result = result < 0 ? bring_fault(r, w, result, NULL) : file_bring(r, w, &held);
+	if (result == 0 && w->due_ms == w->now_ms)
+		w->due_ms += (clock_mono_us() - began_us) / 2000;
+	/* What is left is counted anew, not reckoned: a file that was cut in two is smaller than its part. */
+	if (result == 0 && lake_of(r)->held(engine_of(r), &w->want, r->arena, &held) == 0)
+		held_put(w, &held);
+	return result;
+}
+
 /* --- the step */
 
 static int rows_move(struct job_run *r, struct work *w)
@@ -345,6 +431,8 @@ static int state_work(struct job_run *r, struct work *w)
 		return table_look(r, w);
 	if (archive_is(&w->archive, "ACTIVE"))
 		return rows_move(r, w);
+	if (json_object_get(w->archive.run, "bring") && lake_of(r)->bring)
+		return rows_bring(r, w);
 	w->due_ms = json_number(w->archive.run, "cared") + DAY_MS;
 	return 0;
 }

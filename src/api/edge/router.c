@@ -346,6 +346,8 @@ static const struct route nowhere = {"", not_found, 0, BODY_SMALL};
 static const struct route streamed = {"", live_serve, ROUTE_PAGE, BODY_SMALL};
 static const struct route observed = {"", activity_serve, ROUTE_CALL | ROUTE_PAGE, BODY_SMALL};
 static const struct route changed = {"", activity_serve, 0, BODY_SMALL};
+static const struct route previewed = {"", archives_beside, ROUTE_CALL | ROUTE_PAGE, BODY_SMALL};
+static const struct route brought = {"", archives_beside, 0, BODY_SMALL};
 static const struct route planned = {"", shape_plans_serve, ROUTE_CALL | ROUTE_PAGE, BODY_SMALL};
 static const struct route translated = {"", dispatch, ROUTE_CALL, BODY_MAX};
 static const struct route beside = {"", endpoint_serve, ROUTE_LOOP, BODY_TOLD};
@@ -373,6 +375,10 @@ static const struct route *route_of(const struct service *s, const struct reques
 		return &changed;
 	if (activity_is_path(r->path) && is_open(s, r, observed.flags))
 		return &observed;
+	if (archives_are_brought(r) && is_open(s, r, brought.flags))
+		return &brought;
+	if (archives_are_previewed(r->path) && is_open(s, r, previewed.flags))
+		return &previewed;
 	if (shape_plans_is_path(r->path) && is_open(s, r, planned.flags))
 		return &planned;
 	if (leads_to(s, r, &routes[0]))

@@ -1,6 +1,7 @@
 /* Online archives of simulated clusters: every table has a row of each full hour, of the 10,000 hours before its
  * archive first moved rows and of all since; its date is that hour, whatever the field and the format. A query finds
- * the rows of every tenth hour. Every table, column and database is there, but for those called "missing".
+ * the rows of every tenth hour; of a file, when rows are brought back, those of the first tenth of its hours. Every
+ * table, column and database is there, but for those called "missing".
  *
  * Files have a line for each row and are nobody's Parquet. They are in memory alone: after a new start of the service
  * all rows are in the table again. */
@@ -408,22 +409,53 @@ static int sim_lake_erase(struct engine *e, const struct engine_lake *want, stru
 	return 0;
 }
 
-static int sim_lake_bring(struct engine *e, const struct engine_lake *want, const char *file, const _Atomic bool *stop,
-                          struct arena *a, struct engine_lake_moved *ret_moved, const char **ret_why)
+/* What stays of it is another file. */
+static void file_bring(struct sim_lake *l, struct file *f, int64_t to, struct engine_lake_moved *moved)
 {
+	const struct file was = *f;
+	const struct engine_lake none = {.before_ms = was.newest_ms};
+	moved->rows = (uint64_t)rows_count(was.from, to, was.step);
+	moved->bytes = was.rows ? was.bytes * moved->rows / was.rows : 0;
+	if (!moved->rows)
+		return;
+	f->named = false;
+	f->brought = true;
+	if (moved->rows == was.rows)
+		return;
+	size_t place = (size_t)(file_add(l, &none, to, was.to, was.step) - l->files);
+	l->files[place].newest_ms = was.newest_ms;
+	l->files[place].moved_ms = was.moved_ms;
+}
+
+static int sim_lake_bring(struct engine *e, const struct engine_lake *want, const char *query, const char *file,
+                          const _Atomic bool *stop, struct arena *a, struct engine_lake_moved *ret_moved,
+                          const char **ret_why)
+{
+	const char *field;
+	struct engine_lake wish = *want;
+	wish.query = query ? query : want->query;
+	int r = wish_check(&wish, a, &field, ret_why);
+	if (r < 0)
+		return r;
+	*ret_moved = (struct engine_lake_moved){0};
 	pthread_mutex_lock(&e->lock);
 	struct sim_lake *l = lake_find(e, want->id);
 	struct file *f = file_find(l, file);
-	if (f) {
-		*ret_moved = (struct engine_lake_moved){.rows = f->rows, .bytes = f->bytes};
-		f->named = false;
-		f->brought = true;
+	if (!is_there(e, want)) {
+		*ret_why = "the cluster does not run";
+		r = -EAGAIN;
+	} else if (sim_told_to_fail(e, SIM_LAKE)) {
+		*ret_why = "the test control asked for this failure";
+		r = -EIO;
+	} else if (!f) {
+		*ret_why = "the archive has no such file";
+		r = -ENOENT;
+	} else {
+		file_bring(l, f, query ? f->from + (f->to - f->from) / TENTH : f->to, ret_moved);
 		ret_moved->over = !file_find(l, NULL);
 	}
 	pthread_mutex_unlock(&e->lock);
-	if (!f)
-		*ret_why = "the archive has no such file";
-	return f ? 0 : -ENOENT;
+	return r;
 }
 
 const struct engine_lake_ops sim_lake = {.can = sim_lake_can,

@@ -10,6 +10,8 @@ struct duckdb_database;
 struct duckdb_connection;
 struct duckdb_config;
 struct duckdb_appender;
+struct duckdb_chunk;
+struct duckdb_vector;
 
 enum duckdb_state { DUCKDB_SUCCESS, DUCKDB_ERROR };
 
@@ -32,6 +34,19 @@ struct duckdb_timestamp {
 	int64_t micros; /* since 1970 */
 };
 
+/* Of a vector of texts: those of up to 12 bytes lie in it. */
+union duckdb_text {
+	struct {
+		uint32_t length;
+		char bytes[12];
+	} near;
+	struct {
+		uint32_t length;
+		char prefix[4];
+		const char *p;
+	} far;
+};
+
 enum duckdb_state duckdb_create_config(struct duckdb_config **ret_config);
 enum duckdb_state duckdb_set_config(struct duckdb_config *config, const char *name, const char *value);
 enum duckdb_state duckdb_open_ext(const char *path, struct duckdb_database **ret_database, struct duckdb_config *config,
@@ -41,6 +56,15 @@ enum duckdb_state duckdb_connect(struct duckdb_database *database, struct duckdb
 enum duckdb_state duckdb_query(struct duckdb_connection *connection, const char *sql, struct duckdb_result *ret_result);
 const char *duckdb_result_error(struct duckdb_result *result);
 void duckdb_destroy_result(struct duckdb_result *result);
+
+/* The next rows of a result; NULL: there are no more, or the query has failed. */
+struct duckdb_chunk *duckdb_fetch_chunk(struct duckdb_result result);
+uint64_t duckdb_data_chunk_get_size(struct duckdb_chunk *chunk);
+struct duckdb_vector *duckdb_data_chunk_get_vector(struct duckdb_chunk *chunk, uint64_t column);
+void duckdb_destroy_data_chunk(struct duckdb_chunk **chunk);
+void *duckdb_vector_get_data(struct duckdb_vector *vector);
+/* A bit for each value that is not NULL; NULL: all are. */
+uint64_t *duckdb_vector_get_validity(struct duckdb_vector *vector);
 
 enum duckdb_state duckdb_appender_create(struct duckdb_connection *connection, const char *schema, const char *table,
                                          struct duckdb_appender **ret_appender);

@@ -87,9 +87,9 @@ static void test_files_come_back(void)
 	CHECK(ops->lake->files(engine, &lake, 2, 1, arena, &list, &count) == 0 && count == 1);
 	CHECK(ops->lake->read(engine, &lake, list[0].id, bytes_count, &bytes, arena, &why) == 0 &&
 	      bytes == list[0].bytes);
-	CHECK(ops->lake->bring(engine, &lake, list[0].id, NULL, arena, &moved, &why) == 0 && moved.rows == 300);
+	CHECK(ops->lake->bring(engine, &lake, NULL, list[0].id, NULL, arena, &moved, &why) == 0 && moved.rows == 300);
 	CHECK(held().rows == before.rows - 300 && rows_left() == 300);
-	CHECK(ops->lake->bring(engine, &lake, list[0].id, NULL, arena, &moved, &why) == -ENOENT);
+	CHECK(ops->lake->bring(engine, &lake, NULL, list[0].id, NULL, arena, &moved, &why) == -ENOENT);
 	CHECK(ops->lake->read(engine, &lake, list[0].id, bytes_count, &bytes, arena, &why) == -ENOENT);
 	CHECK(run(1000) == 1 && held().rows == before.rows);
 }

@@ -13,6 +13,7 @@
 #include "base/id.h"
 #include "catalog/formats.h"
 #include "engine/postgres/host/process.h"
+#include "engine/postgres/lake/bring.h"
 #include "engine/postgres/lake/manifest.h"
 #include "engine/postgres/lake/move.h"
 #include "engine/postgres/lake/table.h"
@@ -24,6 +25,7 @@
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdatomic.h>
+#include <unistd.h>
 
 #define HELPER "steward-lake"
 #define OPEN_MS 5000
@@ -31,7 +33,8 @@
 /* Of one transaction: half a second of the server's work, and few enough bytes for the helper's memory. */
 #define ROWS_MAX 50000
 #define BYTES_MAX (UINT64_C(64) << 20)
-#define FEWER 4 /* times fewer rows are tried, where those were too large */
+#define REST_BYTES_MAX (UINT64_C(256) << 20) /* of rows that stay in an archive: what a file had is written again */
+#define FEWER 4                              /* times fewer rows are tried, where those were too large */
 
 struct work {
 	struct engine *engine;
@@ -411,6 +414,57 @@ static int lake_erase(struct engine *e, const struct engine_lake *want, struct a
 	return r;
 }
 
+/* --- rows that come back */
+
+static int descriptor_write(void *ctx, const void *bytes, size_t n)
+{
+	const char *p = bytes;
+	while (n > 0) {
+		ssize_t done = write(*(const int *)ctx, p, n);
+		if (done < 0 && errno != EINTR)
+			return -errno;
+		p += done > 0 ? done : 0;
+		n -= done > 0 ? (size_t)done : 0;
+	}
+	return 0;
+}
+
+static int file_get(void *ctx, const struct engine_lake_file *f, int descriptor)
+{
+	struct work *w = ctx;
+	int r = file_read(w, f, descriptor_write, &descriptor);
+	if (r < 0)
+		pg_why_set(NULL, "%s", w->ret_why && *w->ret_why ? *w->ret_why : "the file cannot be read");
+	return r;
+}
+
+static int lake_bring(struct engine *e, const struct engine_lake *want, const char *query, const char *file,
+                      const _Atomic bool *stop, struct arena *a, struct engine_lake_moved *ret_moved,
+                      const char **ret_why)
+{
+	struct work w = {.engine = e, .want = want, .arena = a, .ret_why = ret_why};
+	const struct pg_stop asked = {.asked = is_stopped, .ctx = &stop};
+	const struct pg_lake_bring wish = {.archive = want->id,
+	                                   .table = want->table,
+	                                   .query = query,
+	                                   .file = file,
+	                                   .order = want->order,
+	                                   .order_count = want->order_count,
+	                                   .bytes_max = REST_BYTES_MAX,
+	                                   .get = file_get,
+	                                   .ctx = &w,
+	                                   .put = {.put = file_put, .ctx = &w}};
+	int r = place_open(&w);
+	if (r == 0)
+		r = manifest_open(&w);
+	if (r == 0)
+		r = fault_tell(&w, -ENOENT, "the archive has no such file");
+	else if (r > 0)
+		r = fault_last(&w, pg_lake_bring(w.conn, &wish, &asked, a, ret_moved));
+	work_end(&w);
+	return r;
+}
+
 const struct engine_lake_ops pg_lake = {.can = lake_can,
                                         .check = lake_check,
                                         .move = lake_move,
@@ -419,4 +473,5 @@ const struct engine_lake_ops pg_lake = {.can = lake_can,
                                         .read = lake_read,
                                         .expire = lake_expire,
                                         .sweep = lake_sweep,
-                                        .erase = lake_erase};
+                                        .erase = lake_erase,
+                                        .bring = lake_bring};

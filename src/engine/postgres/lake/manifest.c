@@ -91,6 +91,18 @@ int pg_lake_manifest_add(PGconn *conn, struct arena *a, const struct pg_lake_fil
 	return pg_sql_do(conn, ASK_MS, sql);
 }
 
+int pg_lake_manifest_remove(PGconn *conn, struct arena *a, const char *archive, const char *file)
+{
+	int64_t gone = 0;
+	const char *sql = arena_printf(a,
+	                               "with gone as (delete from steward_archive.files where archive = %s and file = "
+	                               "%s returning 1) select count(*) from gone",
+	                               pg_lake_literal(conn, a, archive), pg_lake_literal(conn, a, file))
+	                          .p;
+	int r = pg_sql_int(conn, ASK_MS, sql, &gone);
+	return r < 0 ? r : gone == 1 ? 0 : -ENOENT;
+}
+
 static const char *cell(struct arena *a, const PGresult *rows, int row, int column)
 {
 	return arena_z(a, str_of(pg_value(rows, row, column)));

@@ -21,6 +21,8 @@ must_check int pg_lake_manifest_make(PGconn *conn);
  * somebody does. */
 must_check int pg_lake_manifest_hold(PGconn *conn, struct arena *a, const char *archive);
 must_check int pg_lake_manifest_add(PGconn *conn, struct arena *a, const struct pg_lake_file *f);
+/* Names that file no more. -ENOENT. */
+must_check int pg_lake_manifest_remove(PGconn *conn, struct arena *a, const char *archive, const char *file);
 /* 1 where the database has one of ours, else 0: the next three are -ENOENT there. */
 must_check int pg_lake_manifest_is_there(PGconn *conn);
 /* So many in the order in which they were added, without the first `skip`. Texts are in the arena. */

@@ -17,7 +17,6 @@
 #include "engine/postgres/host/process.h"
 #include "engine/postgres/lake/manifest.h"
 #include "engine/postgres/lake/query.h"
-#include "engine/postgres/lake/table.h"
 #include "engine/postgres/lake/writer.h"
 #include "engine/postgres/model/why.h"
 #include "engine/postgres/sql/copy_stream.h"
@@ -39,6 +38,11 @@ static const char begin_sql[] =
         "begin isolation level read committed; set local statement_timeout = '10min'; set local "
         "idle_in_transaction_session_timeout = '10min'; set local row_security = off; set local constraint_exclusion = "
         "off";
+
+int pg_lake_begin(PGconn *conn)
+{
+	return pg_sql_do(conn, SHORT_MS, begin_sql);
+}
 
 struct batch {
 	PGconn *conn;
@@ -78,16 +82,16 @@ static int age_make(struct batch *b, struct buf *sql)
 	return -EINVAL;
 }
 
-static int query_make(struct batch *b, struct buf *sql)
+int pg_lake_query_make(const struct pg_lake_table *t, const char *query, struct arena *a, struct buf *sql)
 {
 	const char *fault;
 	struct buf why = {0};
-	const json_t *filter = filter_parse_ordered(str_of(b->want->query), b->arena, &fault);
+	const json_t *filter = filter_parse_ordered(str_of(query), a, &fault);
 	if (!filter) {
 		pg_why_set(NULL, "the query %s", fault);
 		return -EINVAL;
 	}
-	bool valid = pg_lake_query_sql(b->table.columns, b->table.column_count, filter, sql, &why);
+	bool valid = pg_lake_query_sql(t->columns, t->column_count, filter, sql, &why);
 	if (!valid)
 		pg_why_set(NULL, "%.*s", STR_ARG(why));
 	buf_free(&why);
@@ -98,29 +102,11 @@ static int condition_make(struct batch *b)
 {
 	struct buf sql = {0};
 	b->field = b->want->query ? "criteria.query" : "criteria.dateField";
-	int r = b->want->query ? query_make(b, &sql) : age_make(b, &sql);
+	int r = b->want->query ? pg_lake_query_make(&b->table, b->want->query, b->arena, &sql) : age_make(b, &sql);
 	for (size_t i = 0; r == 0 && i < b->table.column_count; i++)
 		pg_lake_fits_sql(&b->table.columns[i], &sql);
 	b->condition = text_keep(b, &sql);
 	return r;
-}
-
-static void columns_make(struct batch *b)
-{
-	struct buf sql = {0}, json = {0};
-	char type[PG_LAKE_TYPE];
-	json_open(&json, '[');
-	for (size_t i = 0; i < b->table.column_count; i++) {
-		buf_z(&sql, i ? ", " : "");
-		pg_lake_value_sql(&b->table.columns[i], &sql, type);
-		json_open(&json, '{');
-		json_pair_z(&json, "name", b->table.columns[i].name);
-		json_pair_z(&json, "type", type);
-		json_close(&json, '}');
-	}
-	json_close(&json, ']');
-	b->values = text_keep(b, &sql);
-	b->columns = text_keep(b, &json);
 }
 
 static int header_make(struct batch *b)
@@ -221,13 +207,13 @@ static int table_look(struct batch *b)
 	r = r < 0 ? r : condition_make(b);
 	if (r < 0)
 		return r;
-	columns_make(b);
+	pg_lake_table_values(&b->table, b->arena, &b->values, &b->columns);
 	return header_make(b);
 }
 
 static int batch_prepare(struct batch *b, uint32_t page)
 {
-	int r = pg_sql_do(b->conn, SHORT_MS, begin_sql);
+	int r = pg_lake_begin(b->conn);
 	r = r < 0 ? r : pg_lake_manifest_hold(b->conn, b->arena, b->want->archive);
 	r = r < 0 ? r : table_look(b);
 	if (r < 0)
@@ -294,7 +280,7 @@ int pg_lake_check(PGconn *conn, const struct pg_lake_move *want, struct arena *a
                   struct engine_lake_preview *ret_preview, const char **ret_field)
 {
 	struct batch b = {.conn = conn, .want = want, .arena = a};
-	int r = pg_sql_do(conn, SHORT_MS, begin_sql);
+	int r = pg_lake_begin(conn);
 	r = r < 0 ? r : table_look(&b);
 	if (r == -ENOENT || r == -EINVAL)
 		*ret_field = b.field;

@@ -3,7 +3,7 @@
 #define STEWARD_ENGINE_POSTGRES_LAKE_MOVE_H
 
 #include "base/arena.h"
-#include "engine/postgres/lake/rows.h"
+#include "engine/postgres/lake/table.h"
 
 #include <libpq-fe.h>
 #include <sys/types.h>
@@ -53,5 +53,10 @@ must_check int pg_lake_check(PGconn *conn, const struct pg_lake_move *want, stru
 must_check int pg_lake_move(PGconn *conn, const struct pg_lake_move *want, const struct pg_lake_put *store,
                             const struct pg_stop *stop, struct arena *a, uint32_t *page,
                             struct pg_lake_moved *ret_moved);
+
+/* Begins a transaction in which nothing of a tenant's is evaluated that need not be. */
+must_check int pg_lake_begin(PGconn *conn);
+/* Adds what a query of the JSON query language is as a condition over the table's columns. -EINVAL. */
+must_check int pg_lake_query_make(const struct pg_lake_table *t, const char *query, struct arena *a, struct buf *sql);
 
 #endif

@@ -165,3 +165,22 @@ const struct pg_lake_column *pg_lake_table_column(const struct pg_lake_table *t,
 			return &t->columns[i];
 	return NULL;
 }
+
+void pg_lake_table_values(const struct pg_lake_table *t, struct arena *a, const char **ret_values,
+                          const char **ret_columns)
+{
+	struct buf sql = {0}, json = {0};
+	char type[PG_LAKE_TYPE];
+	json_open(&json, '[');
+	for (size_t i = 0; i < t->column_count; i++) {
+		buf_z(&sql, i ? ", " : "");
+		pg_lake_value_sql(&t->columns[i], &sql, type);
+		json_open(&json, '{');
+		json_pair_z(&json, "name", t->columns[i].name);
+		json_pair_z(&json, "type", type);
+		json_close(&json, '}');
+	}
+	json_close(&json, ']');
+	*ret_values = buf_keep(&sql, a).p;
+	*ret_columns = buf_keep(&json, a).p;
+}

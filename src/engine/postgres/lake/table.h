@@ -21,6 +21,9 @@ struct pg_lake_table {
 must_check int pg_lake_table_hold(PGconn *conn, const char *name, struct arena *a, struct pg_lake_table *ret_table);
 /* NULL: it has none of that name. */
 const struct pg_lake_column *pg_lake_table_column(const struct pg_lake_table *t, struct str name);
+/* What the server makes of the columns for steward-lake; and which they are, as JSON: [{"name", "type"}]. */
+void pg_lake_table_values(const struct pg_lake_table *t, struct arena *a, const char **ret_values,
+                          const char **ret_columns);
 /* In the arena. */
 const char *pg_lake_literal(PGconn *conn, struct arena *a, const char *text);
 

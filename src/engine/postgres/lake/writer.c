@@ -23,6 +23,7 @@
 #define WAIT_MS 200
 #define STALL_MS 120000 /* in which nothing goes in or comes out */
 #define ANSWER_MAX 4096
+#define PIECE 65536
 #define OUT_OF_MEMORY "Out of Memory" /* as libduckdb's words begin */
 
 static void end_close(int *fd)
@@ -101,10 +102,10 @@ static int answer_read(struct pg_lake_writer *w)
 	bool whole = json_is_integer(json_object_get(answer, "rows")) &&
 	             (uint64_t)json_number(answer, "rows") == w->rows_wanted;
 	if (r == 0 && !whole) {
-		pg_why_set(NULL, "the file could not be written: %s",
+		pg_why_set(NULL, "the file could not be made or read: %s",
 		           error    ? error
-		           : answer ? "it would not have all rows"
-		                    : "the program that writes it has ended");
+		           : answer ? "it has not all rows"
+		                    : "the program at work has ended");
 		w->too_large = error && str_starts(str_of(error), STR(OUT_OF_MEMORY));
 		r = w->too_large ? -EFBIG : -EIO;
 	}
@@ -170,6 +171,46 @@ void pg_lake_writer_sum(struct pg_lake_writer *w, char ret_hex[PG_LAKE_SHA256])
 		EVP_DigestFinal_ex(w->digest, sum, &n);
 	for (size_t i = 0; i < 32; i++)
 		snprintf(ret_hex + 2 * i, 3, "%02x", sum[i]);
+}
+
+int pg_lake_reader_open(struct pg_lake_writer *w, struct str header, int file, const struct pg_stop *stop)
+{
+	int rows[2], pipes[2], answer[2];
+	*w = (struct pg_lake_writer){.stop = stop, .rows = -1, .file = -1, .answer = -1, .most = header.n + 1};
+	int r = ends_make(rows, pipes, answer);
+	r = r < 0 ? r : helper_start(HELPER, (int[]){rows[1], answer[1], file}, 3, &w->pid);
+	w->rows = rows[0];
+	w->answer = answer[0];
+	end_close(&rows[1]);
+	end_close(&answer[1]);
+	end_close(&pipes[0]);
+	end_close(&pipes[1]);
+	if (r < 0)
+		pg_why_set(NULL, "%s: %s", HELPER, r == -ENOENT ? "it is not installed" : strerror(-r));
+	r = r < 0 ? r : pg_lake_writer_write(w, header.p, header.n);
+	r = r < 0 ? r : pg_lake_writer_write(w, "\n", 1);
+	if (r < 0)
+		pg_lake_writer_close(w);
+	return r;
+}
+
+int pg_lake_reader_take(struct pg_lake_writer *w, uint64_t rows, int (*take)(void *ctx, const char *bytes, size_t n),
+                        void *ctx)
+{
+	char bytes[PIECE];
+	ssize_t got = 1;
+	int r = 0;
+	while (r == 0 && got > 0) {
+		r = descriptor_wait(w, w->rows, POLLIN);
+		got = r < 0 ? 0 : recv(w->rows, bytes, sizeof bytes, 0);
+		if (got < 0)
+			r = errno == EINTR ? 0 : -errno;
+		else if (got > 0)
+			r = take(ctx, bytes, (size_t)got);
+		got = got < 0 && r == 0 ? 1 : got;
+	}
+	w->rows_wanted = rows;
+	return r < 0 ? r : answer_read(w);
 }
 
 void pg_lake_writer_close(struct pg_lake_writer *w)

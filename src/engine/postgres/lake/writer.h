@@ -1,4 +1,5 @@
-/* steward-lake at work: rows go in, a Parquet file comes out. The process is started for one file. */
+/* steward-lake at work: rows go in, a Parquet file comes out; or the other way round. The process is started for one
+ * file. */
 #ifndef STEWARD_ENGINE_POSTGRES_LAKE_WRITER_H
 #define STEWARD_ENGINE_POSTGRES_LAKE_WRITER_H
 
@@ -35,6 +36,11 @@ void pg_lake_writer_full(struct pg_lake_writer *w, uint64_t rows);
 must_check ssize_t pg_lake_writer_read(void *writer, void *buf, size_t n);
 /* Of the whole file. */
 void pg_lake_writer_sum(struct pg_lake_writer *w, char ret_hex[PG_LAKE_SHA256]);
+/* The other way round: the file is what the descriptor has, which stays the caller's. */
+must_check int pg_lake_reader_open(struct pg_lake_writer *w, struct str header, int file, const struct pg_stop *stop);
+/* Gives all rows of the file, in the text form of COPY. -EIO: there were not so many, or they could not be read. */
+must_check int pg_lake_reader_take(struct pg_lake_writer *w, uint64_t rows,
+                                   int (*take)(void *ctx, const char *bytes, size_t n), void *ctx);
 void pg_lake_writer_close(struct pg_lake_writer *w);
 
 #endif
