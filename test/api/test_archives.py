@@ -483,3 +483,25 @@ def test_rows_do_not_come_back_to_a_table_that_is_gone(apart):
 	ok(brought(server, group, archive, '?query={"missing": 1}'), 202)
 	pass_time(server, lambda: 'X-Steward-Brought-Back' not in server.get(place(group, archive)).headers)
 	assert 'missing is no column' in server.get(place(group, archive)).headers['X-Steward-Reason'] and held(server, group, archive) == before
+
+
+def metered(server, archive):
+	"""What is open in the meter, and what has ended."""
+	key = 'archive/' + archive['_id']
+	opened = [json.loads(body)['open'].get(key) for (body,) in server.rows("SELECT body FROM doc WHERE kind = 'meter_open'")]
+	ended = [json.loads(body) for (body,) in server.rows("SELECT body FROM doc WHERE kind = 'meter'")]
+	return [o for o in opened if o], [e for e in ended if e['key'] == key]
+
+
+def test_it_is_metered(server, group):
+	archive = made(server, group, 'metered')
+	bytes_ = filled(server, group, archive, HOURS - 30 * 24)['bytes']
+	[opened] = pass_time(server, lambda: metered(server, archive)[0])
+	assert opened['sku'] == 'AWS_ONLINE_ARCHIVE_STORAGE' and opened['region'] == 'US_EAST_1' and opened['amount'] == (bytes_ + 999) // 1000
+	server.advance(DAY)
+	pass_time(server, lambda: metered(server, archive)[0][0]['amount'] > opened['amount'])
+	assert sum(e['amount'] == opened['amount'] for e in metered(server, archive)[1]) == 1
+	assert server.delete(place(group, archive)).status_code == 204
+	gone(server, group, archive)
+	assert metered(server, archive)[0] == []
+	assert ok(server.get('/skus/AWS_ONLINE_ARCHIVE_STORAGE'))['id'] == 'AWS_ONLINE_ARCHIVE_STORAGE'

@@ -4,6 +4,7 @@
  * is told at once and by its field. */
 #include "api/archives/calls.h"
 
+#include "api/archives/metering.h"
 #include "api/archives/rules.h"
 #include "api/archives/schedule.h"
 #include "api/archives/work.h"
@@ -380,6 +381,7 @@ static int online_archive_gone(struct tx *tx, struct arena *a, const struct doc 
 	if (r < 0)
 		return r == -ENOENT ? 0 : r;
 	r = archive_remains_ask(tx, a, &x);
+	r = r < 0 ? r : archive_meter_end(tx, a, &x);
 	return r < 0 ? r : tx_delete(tx, ARCHIVE_RUN_KIND, d->id);
 }
 

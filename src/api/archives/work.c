@@ -12,6 +12,7 @@
  * document: the archive is gone, and perhaps its cluster. */
 #include "api/archives/work.h"
 
+#include "api/archives/metering.h"
 #include "api/archives/queries.h"
 #include "api/archives/schedule.h"
 #include "api/kit/lifecycle.h"
@@ -129,6 +130,8 @@ static int work_save(struct tx *tx, struct job_run *r)
 		return result == -ENOENT ? 0 : result;
 	changes_merge(w, &now);
 	result = archive_run_save(tx, r->arena, &now);
+	if (result == 0 && !json_object_get(now.run, "pass"))
+		result = archive_metered(tx, r->arena, &w->cluster, &now);
 	if (result == 0 && w->query.kind)
 		result = archive_query_note(tx, r->arena, &now, &w->query);
 	if (result == 0 && w->word && lifecycle_allows(now.doc.kind, now.body, w->word))
