@@ -262,6 +262,50 @@ def test_a_shape_is_rejected_through_another_host(hosts):
 		assert end().status_code == 404
 
 
+def test_rows_are_archived_through_another_host(hosts):
+	"""c1's own host looks at its table, moves its rows and brings them back, whoever is asked."""
+	base, path = '/groups/' + hosts.group, '/groups/%s/clusters/c1' % hosts.group
+	user = {'username': 'keeper', 'password': databases.PASSWORD, 'databaseName': 'admin', 'groupId': hosts.group,
+		'roles': [{'roleName': 'readWriteAnyDatabase', 'databaseName': 'admin'}]}
+	client.ok(hosts.caller(0).post(base + '/accessList', json=[{'ipAddress': hosts.seen_as}]))
+	client.ok(hosts.caller(0).post(base + '/databaseUsers', json=user), 201)
+	string = client.ok(hosts.caller(0).get(path))['connectionStrings']['standard']
+
+	def connected():
+		try:
+			return psycopg2.connect(string, user='keeper', password=databases.PASSWORD)
+		except psycopg2.OperationalError:
+			return None
+	c = client.until(connected)
+	c.autocommit = True
+	cursor = c.cursor()
+	cursor.execute("create table kept as select n as id, now() - n * interval '1 day' as at from generate_series(1, 105) n")
+
+	def left():
+		cursor.execute('select count(*) from kept')
+		return cursor.fetchone()[0]
+	criteria = {'type': 'DATE', 'dateField': 'at', 'expireAfterDays': 5}
+	asking = '%s/onlineArchives:preview?dbName=postgres&dateField=at&expireAfterDays=5&collName=' % path
+	for i in range(3):
+		nowhere = {'dbName': 'postgres', 'collName': 'nowhere', 'criteria': criteria}
+		client.refused(hosts.caller(i).post(path + '/onlineArchives', json=nowhere), 400, 'VALIDATION_ERROR', 'collName')
+		assert client.ok(hosts.caller(i).get(asking + 'kept'))['rows'] in (100, 101)
+		client.refused(hosts.caller(i).get(asking + 'nowhere'), 400, 'VALIDATION_ERROR', 'collName')
+	made = client.ok(hosts.caller(0).post(path + '/onlineArchives', json={'dbName': 'postgres', 'collName': 'kept', 'criteria': criteria}))
+	where = '%s/onlineArchives/%s' % (path, made['_id'])
+	for i in range(3):
+		hosts.until(lambda: re.search('rows=10[01],', hosts.caller(i).get(where).headers['X-Steward-Archived']), 60)
+	assert left() in (4, 5) and list(hosts.home.glob('n1/**/rows/%s/*.parquet' % made['_id']))
+	client.ok(hosts.caller(2).call('PATCH', where, json={'paused': True}))
+	hosts.until(lambda: client.ok(hosts.caller(0).get(where))['state'] == 'PAUSED', 60)
+	client.ok(hosts.caller(2).post(where + ':bringBack'), 202)
+	hosts.until(lambda: left() == 105, 60)
+	hosts.until(lambda: 'rows=0,' in hosts.caller(0).get(where).headers['X-Steward-Archived'], 60)
+	assert hosts.caller(0).call('DELETE', where).status_code == 204
+	hosts.until(lambda: hosts.caller(2).get(where).status_code == 404, 60)
+	c.close()
+
+
 def resident(pid):
 	return int(re.search(r'VmRSS:\s+(\d+)', pathlib.Path('/proc/%d/status' % pid).read_text()).group(1)) * 1024
 
