@@ -16,6 +16,12 @@ struct engine_session {
 	size_t blocker_count;
 };
 
+/* Which session, and which statement of it. Numbers of processes come again, so the beginnings tell, to the second. */
+struct engine_session_id {
+	int64_t pid, started_ms;
+	int64_t statement_ms; /* 0: the session as a whole */
+};
+
 /* What sessions waited for: how many did, on average over the samples. */
 struct engine_wait {
 	char type[16], event[48];
@@ -68,9 +74,9 @@ struct engine_activity_ops {
 	 * does not run, or does not answer. */
 	int (*sessions)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,
 	                struct engine_session **ret_list, size_t *ret_count);
-	/* Ends the session of a client with this number that began in that second, and tells whose it was. -ESRCH:
-	 * there is none, or it is the service's own. Otherwise as sessions(). */
-	int (*end)(struct engine *e, const char *cluster_id, const char *node, int64_t pid, int64_t started_ms,
+	/* Ends a session of a client, or cancels the statement that it runs, and tells whose it is. -ESRCH: there is
+	 * none, or it is the service's own. Otherwise as sessions(). */
+	int (*end)(struct engine *e, const char *cluster_id, const char *node, const struct engine_session_id *which,
 	           struct arena *a, struct engine_session *ret_ended);
 	/* Asks the node, and its databases in turn for ten seconds at most. As sessions(). */
 	int (*vacuum)(struct engine *e, const char *cluster_id, const char *node, struct arena *a,

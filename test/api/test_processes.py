@@ -59,10 +59,11 @@ def test_what_lies_beside_a_process(module_server):
 			'groupId': group, 'roles': [{'roleName': 'read', 'databaseName': 'shop'}]}), 201)
 		assert ok(server.get('/groups/%s/databaseUsers/admin/%s' % (group, name)))['username'] == name, 'names can end so'
 	ending = one + ':activity?pid=77&sessionStart=2026-01-02T03:04:05Z'
-	assert server.delete(ending).status_code == 501
+	assert server.delete(ending).status_code == server.delete(ending + '&statementStart=2026-01-02T03:04:05Z').status_code == 501
 	refused(Api(server).delete(ending), 401)
 	refused(server.delete(ending.replace(one, '/groups/%s/processes/none:1' % group)), 404)
-	for wrong in ('?pid=77', '?sessionStart=2026-01-02T03:04:05Z', '?pid=x&sessionStart=2026-01-02T03:04:05Z', '?pid=77&sessionStart=then', '?pid=77&sessionStart=2026-01-02T03:04:05Z&force=1', ''):
+	for wrong in ('?pid=77', '?sessionStart=2026-01-02T03:04:05Z', '?pid=x&sessionStart=2026-01-02T03:04:05Z', '?pid=77&sessionStart=then', '?pid=77&sessionStart=2026-01-02T03:04:05Z&force=1',
+	              '?pid=77&statementStart=2026-01-02T03:04:05Z', '?pid=77&sessionStart=2026-01-02T03:04:05Z&statementStart=', '?pid=77&sessionStart=2026-01-02T03:04:05Z&statementStart=then', ''):
 		refused(server.delete(one + ':activity' + wrong), 400)
 	for method in (server.post, server.put, server.patch):
 		assert method(ending).status_code == 405

@@ -60,7 +60,21 @@ else {
 		await plain(page);
 		await axe(page);
 		await picture(page, 'activity', {themes: ['light', 'dark']});
+		/* The statement alone: its session stays, and can run it once more. */
+		await tree.getByRole('button', {name: `Cancel statement of ada, process ${pids.cart}`}).click();
+		const cancelled = page.getByRole('dialog', {name: `Cancel the statement of ada, process ${pids.cart}?`});
+		await cancelled.getByText('update stock set n = 8 where id = 1').waitFor();
+		await axe(page);
+		await cancelled.getByRole('button', {name: 'Cancel statement', exact: true}).click();
+		await page.locator('.toast', {hasText: 'The statement of ada is cancelled'}).waitFor();
+		await tree.waitFor({state: 'detached'});
+		assert.equal(sql(`select state from pg_stat_activity where pid = ${pids.cart}`), 'idle');
+		assert.equal((await server.api('GET', `/groups/${groupId}/events?eventType=ATTEMPT_KILLOP_AUDIT`)).results.length, 1);
+		waiter.say('update stock set n = 8 where id = 1;');
+		await tree.getByText('update stock set n = 8 where id = 1').waitFor();
+		assert.equal(await tree.getByRole('button', {name: `Cancel statement of ada, process ${pids.till}`}).count(), 0, 'a session without a statement has none to cancel');
 		await table.getByRole('row', {name: /n = 8/}).getByRole('button').click();
+		await page.getByRole('dialog').getByRole('button', {name: 'Cancel statement', exact: true}).waitFor();
 		await page.getByRole('dialog').getByRole('button', {name: 'End session', exact: true}).click();
 		const asked = page.getByRole('dialog', {name: `End the session of ada, process ${pids.cart}?`});
 		await asked.getByText('update stock set n = 8 where id = 1').waitFor();

@@ -1,6 +1,6 @@
 """Three processes that share a store, each the host of a real cluster: any of them answers for all, nobody else can use the
 way between them, and new clusters go where labels and room say."""
-import asyncio, base64, datetime, gzip, json, os, pathlib, re, select, shutil, signal, socket, ssl, subprocess, tempfile, threading, time
+import asyncio, base64, concurrent.futures, datetime, gzip, json, os, pathlib, re, select, shutil, signal, socket, ssl, subprocess, tempfile, threading, time
 
 import psycopg2, pytest, urllib3
 
@@ -247,15 +247,27 @@ def test_a_shape_is_rejected_through_another_host(hosts):
 			cursor.execute('select 5, 6')
 			assert hosts.caller(i).call('PATCH', shape[:-4] + '0000', json={'status': 'REJECTED'}).status_code == 404
 	c.close()
-	# And a session there is ended through any of them.
+	# And a session there, or its statement alone, is ended through any of them.
 	primary, = [p['id'] for p in hosts.processes() if p['userAlias'].startswith('c1-') and 'PRIMARY' in p['typeName']]
 	where = '%s/processes/%s:activity' % (base, primary)
 	for i in range(3):
 		held = connected()
-		held.cursor().execute('select 1')
 		pid = held.info.backend_pid
-		start, = [s['sessionStart'] for s in client.ok(hosts.caller(i).get(where))['sessions'] if s['pid'] == pid]
-		end = lambda: hosts.caller((i + 1) % 3).delete('%s?pid=%d&sessionStart=%s' % (where, pid, start))
+
+		def sleep():
+			with pytest.raises(psycopg2.errors.QueryCanceled):
+				held.cursor().execute('select pg_sleep(600)')
+		with concurrent.futures.ThreadPoolExecutor(1) as pool:
+			slept = pool.submit(sleep)
+			seen, = client.until(lambda: [s for s in client.ok(hosts.caller(i).get(where))['sessions'] if s['pid'] == pid and s['state'] == 'active'])
+			start = seen['sessionStart']
+			end = lambda more='': hosts.caller((i + 1) % 3).delete('%s?pid=%d&sessionStart=%s%s' % (where, pid, start, more))
+			assert end('&statementStart=2026-01-02T03:04:05Z').status_code == 404
+			assert end('&statementStart=' + seen['statementStart']).status_code == 204
+			slept.result(60)
+		held.rollback()
+		held.cursor().execute('select 1')
+		assert held.info.backend_pid == pid
 		assert end().status_code == 204
 		with pytest.raises(psycopg2.OperationalError):
 			client.until(lambda: held.cursor().execute('select 1'))
@@ -624,7 +636,7 @@ def test_attacks_on_the_way_between(hosts, tmp_path):
 		assert call('GET', url, headers=headers, timeout=60).status_code == 401
 		assert call('GET', 'https://%s/hosts/clusters?%s' % (hosts.addresses[i], node), headers=headers,
 			    timeout=60).status_code == 404
-		assert call('GET', 'https://%s/hosts/session?%s,x,1,1' % (hosts.addresses[i], node), headers=headers, timeout=60).status_code == 404
+		assert call('GET', 'https://%s/hosts/session?%s,x,1,1,0' % (hosts.addresses[i], node), headers=headers, timeout=60).status_code == 404
 		weak = client.ok(hosts.caller(0).post('/orgs/%s/serviceAccounts' % hosts.org, json={'name': client.unique(),
 				'description': 'x', 'roles': ['ORG_MEMBER'], 'secretExpiresAfterHours': 24}), 201)
 		token = call('POST', 'https://%s/api/oauth/token' % hosts.addresses[0], data={'grant_type': 'client_credentials'},

@@ -557,6 +557,46 @@ def test_a_session_is_ended(ticks):
 	assert 'clusterName: ' + w.name in told['raw']['description']
 
 
+def test_a_statement_is_cancelled(ticks):
+	"""That alone: the session and its settings stay, and a statement that was not seen goes on."""
+	w = ticks
+	primary, = w.processes('REPLICA_PRIMARY')
+	where = w.path('processes/%s:activity' % primary)
+	look = lambda: {s['pid']: s for s in ok(w.server.get(where))['sessions']}
+	with closing(w.connect()) as one, closing(w.connect()) as idle:
+		one.autocommit = True
+		one.cursor().execute("set application_name = 'patient'")
+		idle.autocommit = False
+		idle.cursor().execute('select 1')
+		pid, said = one.info.backend_pid, []
+
+		def wait():
+			try:
+				one.cursor().execute('select pg_sleep(600)')
+			except psycopg2.Error as e:
+				said.append(e.pgcode)
+		thread = threading.Thread(target=wait)
+		thread.start()
+		seen = until(lambda: look().get(pid), 30)
+		end = lambda pid, session, statement: w.server.delete('%s?pid=%s&sessionStart=%s&statementStart=%s' % (where, pid, session, statement))
+		for other in ('2026-01-02T03:04:05Z', '1970-01-01T00:00:00Z'):
+			refused(end(pid, seen['sessionStart'], other), 404)
+			refused(end(pid, other, seen['statementStart']), 404, 'STATEMENT_NOT_FOUND')
+		resting = look()[idle.info.backend_pid]
+		refused(end(idle.info.backend_pid, resting['sessionStart'], resting['statementStart']), 404, 'STATEMENT_NOT_FOUND')
+		assert thread.is_alive() and pid in look()
+		assert end(pid, seen['sessionStart'], seen['statementStart']).status_code == 204
+		thread.join(60)
+		assert said == ['57014'], 'query_canceled'
+		with one.cursor() as cursor:
+			cursor.execute("select pg_backend_pid(), current_setting('application_name')")
+			assert cursor.fetchone() == (pid, 'patient'), 'the session is the same'
+		idle.cursor().execute('select 1')
+		refused(end(pid, seen['sessionStart'], seen['statementStart']), 404, 'STATEMENT_NOT_FOUND')
+	told, = [e for e in ok(w.server.get(w.path('events?includeRaw=true&eventType=ATTEMPT_KILLOP_AUDIT')))['results']]
+	assert 'pid: %d' % pid in told['raw']['description'] and 'user: ' + USER in told['raw']['description']
+
+
 def test_how_vacuum_keeps_up(ticks):
 	w = ticks
 	primary, = w.processes('REPLICA_PRIMARY')

@@ -1,7 +1,8 @@
 /* Of a process, beyond the reference. What its sessions do: over time, by what they wait for, from its series; which of
  * them waited for which within the last hour; and now. And how vacuum keeps up. The paths are that of the process with
  * ":activity" and ":vacuum". Who may read slow statements may read them, because both show statements. A DELETE of the
- * first ends a session; who may reject a query's shape may do that, as both keep others' statements from running. */
+ * first ends a session, or its statement alone; who may reject a query's shape may do that, as both keep others'
+ * statements from running. */
 #include "api/metrics/metrics.h"
 
 #include "api/metrics/catalogue.h"
@@ -348,7 +349,7 @@ static int vacuum_get(struct call *c)
 #define ACTIVITY_PATH "/groups/{groupId}/processes/{processId}:activity"
 
 static struct op rows[3];
-static struct param params[PARAMS_MAX], end_params[2];
+static struct param params[PARAMS_MAX], end_params[3];
 static pthread_once_t rows_once = PTHREAD_ONCE_INIT;
 
 static const struct {
@@ -359,11 +360,11 @@ static const struct {
              {":activity", "DELETE", "endProcessSession", ACTIVITY_PATH, process_session_end}};
 #define PARTS (sizeof parts / sizeof *parts)
 
-static struct param param_make(const struct op *op, const char *like, const char *name)
+static struct param param_make(const struct op *op, const char *like, const char *name, bool required)
 {
 	for (unsigned i = 0; i < op->query_param_count; i++)
 		if (strcmp(op->query_params[i].name, like) == 0)
-			return (struct param){.name = name, .schema = op->query_params[i].schema, .required = true};
+			return (struct param){.name = name, .schema = op->query_params[i].schema, .required = required};
 	abort(); /* the catalog is part of the program */
 }
 
@@ -371,8 +372,10 @@ static struct param param_make(const struct op *op, const char *like, const char
 static void row_end_make(struct op *row)
 {
 	const struct op *like = catalog_op("updateClusterQueryShape"), *removal = catalog_op("deleteOnlineArchive");
-	end_params[0] = param_make(catalog_op("listSlowQueryLogs"), "duration", "pid");
-	end_params[1] = param_make(catalog_op("getProcessMeasurements"), "start", "sessionStart");
+	const struct op *window = catalog_op("getProcessMeasurements");
+	end_params[0] = param_make(catalog_op("listSlowQueryLogs"), "duration", "pid", true);
+	end_params[1] = param_make(window, "start", "sessionStart", true);
+	end_params[2] = param_make(window, "start", "statementStart", false);
 	row->method = METHOD_DELETE;
 	row->roles = like->roles;
 	row->set = like->set;

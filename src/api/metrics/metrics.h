@@ -59,12 +59,13 @@ must_check int process_expose(const struct service *s, struct tx *tx, struct are
 void metrics_exposed(struct service *s, struct request *r);
 
 /* activity.c: GET .../processes/{processId}:activity and :vacuum, what its sessions do and wait for, and how vacuum
- * keeps up. Beside the catalog; they pass the same gates. DELETE :activity ends a session: session_end.c. */
+ * keeps up. Beside the catalog; they pass the same gates. DELETE :activity ends a session or a statement of it:
+ * session_end.c. */
 bool activity_is_path(struct str path);
 bool activity_is_change(const struct request *r);
 void activity_serve(struct service *s, struct request *r);
-/* Another host's question to end a session: the path, with "CLUSTER,NODE,PID,MILLISECONDS" as its query, and who
- * answers it. */
+/* Another host's question to end a session: the path, with "CLUSTER,NODE,PID,BEGINNING,STATEMENT" as its query, the
+ * last two in milliseconds (0: no statement alone), and who answers it. */
 #define SESSION_ENDED "/hosts/session"
 void process_session_ended(struct service *s, struct request *r);
 

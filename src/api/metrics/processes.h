@@ -10,8 +10,8 @@ int64_t process_created_ms(const struct cluster *cluster, const struct node_stat
 must_check int process_name_check(struct call *c, const struct cluster *cluster, const struct node_status *node,
                                   bool databases, struct str name);
 
-/* session_end.c: DELETE {processId}:activity ends the session that the parameters name, before the write that notes it
- * as an event. */
+/* session_end.c: DELETE {processId}:activity ends the session that the parameters name, or its statement, before the
+ * write that notes it as an event. */
 must_check int process_session_end_prepare(struct call *c);
 must_check int process_session_end(struct call *c);
 #endif

@@ -32,6 +32,8 @@ const SESSIONS = once(() => [
 /* Sessions are ended by who may reject shapes of queries. Those of the service are nobody's to end. */
 const END = 'updateClusterQueryShape';
 const isEndable = s => s?.pid > 0 && s.sessionStart && !/^steward[_:]/.test(s.user ?? '');
+/* What can be ended of a session: the statement alone, while one runs, or all of it. */
+const endsOf = s => isEndable(s) ? s.state === 'active' && s.statementStart ? ['cancel', 'end'] : ['end'] : [];
 
 function SessionDialog({s, onClose, onEnd}) {
 	const may = useMay();
@@ -40,17 +42,18 @@ function SessionDialog({s, onClose, onEnd}) {
 			[w('waits'), s.waitEventType && `${waitText(s.waitEventType, s.waitEvent)} (${s.waitEvent})`], [w('blockedBy'), s.blockedBy?.length ? s.blockedBy.map(pidText).join(', ') : undefined],
 			[w('started'), s.sessionStart && html`<${Time} at=${s.sessionStart} kind="full" />`], [w('transaction'), s.transactionStart && html`<${Time} at=${s.transactionStart} kind="full" />`],
 			[w('statementSince'), s.statementStart && html`<${Time} at=${s.statementStart} kind="full" />`]]} />
-		${isEndable(s) && (may(END) ? html`<p><${Button} kind="kill" onClick=${() => onEnd(s)}>${w('end')}<//></p>` : html`<p class="dim">${w('endIt', {pid: String(s.pid)})}</p>`)}<//>`;
+		${isEndable(s) && (may(END) ? html`<p class="acts">${endsOf(s).map(how => html`<${Button} key=${how} kind="kill" onClick=${() => onEnd(s, how)}>${w(how)}<//>`)}</p>` :
+		html`<p class="dim">${w('endIt', {pid: String(s.pid)})}</p>`)}<//>`;
 }
 
-function EndDialog({s, groupId, process, onClose, onEnded}) {
+function EndDialog({s, how, groupId, process, onClose, onEnded}) {
 	const end = async () => {
-		const query = new URLSearchParams({pid: s.pid, sessionStart: s.sessionStart});
+		const query = new URLSearchParams({pid: s.pid, sessionStart: s.sessionStart, ...how === 'cancel' && {statementStart: s.statementStart}});
 		await send('DELETE', `${pathOf('getGroupProcess', {groupId, processId: process.id})}:activity?${query}`);
-		say(w('ended', {user: s.user}));
+		say(w(`${how}.done`, {user: s.user}));
 		onEnded();
 	};
-	return html`<${ConfirmDanger} title=${w('endAsk', {user: s.user, pid: String(s.pid)})} text=${w('endText')} action=${w('end')} onConfirm=${end} onClose=${onClose}>
+	return html`<${ConfirmDanger} title=${w(`${how}.ask`, {user: s.user, pid: String(s.pid)})} text=${w(`${how}.text`)} action=${w(how)} onConfirm=${end} onClose=${onClose}>
 		${s.statement && html`<pre class="raw mono" tabindex="0" aria-label=${w('statement')}>${s.statement}</pre>`}<//>`;
 }
 
@@ -58,7 +61,7 @@ function EndDialog({s, groupId, process, onClose, onEnded}) {
 function Blocker({tree, sessions, onEnd}) {
 	const s = sessions.get(tree.pid);
 	return html`<li><b>${tree.pid ? whoText(s?.user, tree.pid) : w('prepared')}</b> <span class="dim">${s && w.or(`state.${s.state}`, 'state.other', {state: s.state ?? ''})}</span>
-		${isEndable(s) && html` <${Button} small op=${END} aria-label=${w('endNamed', {user: s.user, pid: String(s.pid)})} onClick=${() => onEnd(s)}>${w('end')}<//>`}
+		${endsOf(s).map(how => html` <${Button} small key=${how} op=${END} aria-label=${w(`${how}.named`, {user: s.user, pid: String(s.pid)})} onClick=${() => onEnd(s, how)}>${w(how)}<//>`)}
 		${s?.statement && html`<code class="mono clip">${s.statement}</code>`}
 		${tree.waiting?.length > 0 && html`<ul>${tree.waiting.map(t => html`<${Blocker} key=${t.pid} tree=${t} sessions=${sessions} onEnd=${onEnd} />`)}</ul>`}</li>`;
 }
@@ -82,14 +85,14 @@ function Sessions({groupId, process}) {
 		.filter(s => s.points.length), [data]);
 	if (data === null)
 		return html`<section class="card"><${Empty} title=${w('notHere')} text=${w('notHereText')} /></section>`;
-	const endAsk = s => {
+	const endAsk = (s, how) => {
 		setOpen(null);
-		setEnding(s);
+		setEnding({s, how});
 	};
 	const list = data?.sessions, of = new Map((list ?? []).map(s => [s.pid, s])), shown = open && (of.get(open.pid) ?? open);
 	return html`<div class="stack"><${Fault} error=${error} retry=${reload} />
 		${data && !list && html`<${Notice} kind="warn">${w('silent')}<//>`}
-		${data?.blocking?.length > 0 && html`<${Card} title=${w('blocking')} note=${w('blockingText')}><ul class="plan">${data.blocking.map(t => html`<${Blocker} key=${t.pid} tree=${t} sessions=${of} onEnd=${setEnding} />`)}</ul><//>`}
+		${data?.blocking?.length > 0 && html`<${Card} title=${w('blocking')} note=${w('blockingText')}><ul class="plan">${data.blocking.map(t => html`<${Blocker} key=${t.pid} tree=${t} sessions=${of} onEnd=${endAsk} />`)}</ul><//>`}
 		<${Card} flush title=${w('now')} note=${w('nowText')}><${Table} label=${w('now')} columns=${SESSIONS()} rows=${list ?? (error && [])} keyOf=${s => s.pid} sort=${['since', 1]} onOpen=${setOpen}
 			empty=${html`<${Empty} title=${w('calm')} text=${w('calmText')} />`} /><//>
 		${series.length > 0 && html`<section class="card plot-card"><${Plot} title=${w('overTime')} series=${series} /></section>`}
@@ -98,7 +101,7 @@ function Sessions({groupId, process}) {
 			<${Card} flush title=${w('blocked')} note=${w('lastHour')}><${Table} label=${w('blocked')} columns=${BLOCKED()} rows=${data.blocked} keyOf=${b => `${b.pid} ${b.blockedBy} ${b.since}`} sort=${['seen', -1]}
 				empty=${html`<p class="calm">${w('noBlocked')}</p>`} /><//></div>`}
 		${shown && html`<${SessionDialog} s=${shown} onClose=${() => setOpen(null)} onEnd=${endAsk} />`}
-		${ending && html`<${EndDialog} s=${ending} groupId=${groupId} process=${process} onClose=${() => setEnding(null)} onEnded=${reload} />`}</div>`;
+		${ending && html`<${EndDialog} ...${ending} groupId=${groupId} process=${process} onClose=${() => setEnding(null)} onEnded=${reload} />`}</div>`;
 }
 
 const DATABASES = once(() => [

@@ -366,24 +366,34 @@ static int activity_sessions(struct engine *e, const char *cluster_id, const cha
 
 /* --- ending one */
 
-/* Numbers of processes come again: the moment at which the session began tells which one is meant. Callers know it to
- * the second. Sessions of the service are nobody's to end: they hold up failover, backups and the shards' writes. */
-static int activity_end(struct engine *e, const char *cluster_id, const char *node, int64_t pid, int64_t started_ms,
-                        struct arena *a, struct engine_session *ret_ended)
+/* The condition under which a column has a moment that callers know to the second. */
+static struct str second_sql(struct arena *a, const char *column, int64_t ms)
+{
+	return arena_printf(a, "(extract(epoch from %s) * 1000)::bigint / 1000 = %lld", column, (long long)ms / 1000);
+}
+
+/* Sessions of the service are nobody's to end: they hold up failover, backups and the shards' writes. */
+static int activity_end(struct engine *e, const char *cluster_id, const char *node,
+                        const struct engine_session_id *which, struct arena *a, struct engine_session *ret_ended)
 {
 	PGconn *conn;
 	PGresult *rows = NULL;
 	int r = node_open(e, cluster_id, node, &conn);
 	if (r < 0)
 		return r;
+	struct str session = second_sql(a, "backend_start", which->started_ms);
+	struct str statement = second_sql(a, "query_start", which->statement_ms);
+	if (which->statement_ms)
+		session = arena_printf(a, "%.*s and state = 'active' and %.*s", STR_ARG(session), STR_ARG(statement));
 	/* Materialized, so that nothing is ended before all of the question was looked at. */
 	struct str sql = arena_printf(
 	        a,
 	        "with s as materialized (select pid, usename, datname, application_name, client_addr from "
 	        "pg_stat_activity where pid = %lld and backend_type = 'client backend' and usename not in ('" PG_SUPER
-	        "', '" PG_SHARD "', '" PG_RESTORE "') and (extract(epoch from backend_start) * 1000)::bigint / 1000 = "
-	        "%lld) select usename, datname, application_name, host(client_addr), pg_terminate_backend(pid) from s",
-	        (long long)pid, (long long)started_ms / 1000);
+	        "', '" PG_SHARD "', '" PG_RESTORE "') and %.*s) select usename, datname, application_name, "
+	        "host(client_addr), %s(pid) from s",
+	        (long long)which->pid, STR_ARG(session),
+	        which->statement_ms ? "pg_cancel_backend" : "pg_terminate_backend");
 	r = pg_sql_rows(conn, ASK_MS, sql.p, &rows);
 	PQfinish(conn);
 	if (r < 0)
@@ -391,7 +401,7 @@ static int activity_end(struct engine *e, const char *cluster_id, const char *no
 	if (PQntuples(rows) == 0 || strcmp(pg_value(rows, 0, 4), "t") != 0) {
 		r = -ESRCH;
 	} else {
-		*ret_ended = (struct engine_session){.pid = pid,
+		*ret_ended = (struct engine_session){.pid = which->pid,
 		                                     .user = engine_shown(a, pg_value(rows, 0, 0)),
 		                                     .database = engine_shown(a, pg_value(rows, 0, 1)),
 		                                     .application = engine_shown(a, pg_value(rows, 0, 2)),
@@ -400,7 +410,7 @@ static int activity_end(struct engine *e, const char *cluster_id, const char *no
 		                                     .statement = "",
 		                                     .wait_type = "",
 		                                     .wait = "",
-		                                     .started_ms = started_ms};
+		                                     .started_ms = which->started_ms};
 	}
 	PQclear(rows);
 	return r;
