@@ -59,7 +59,8 @@ def test_summaries(server, group):
 		assert one['execCount'] > 0 and one['systemQuery'] is False
 		assert one['avgWorkingMillis'] == pytest.approx(one['totalWorkingMillis'] / one['execCount'])
 		assert one['totalTimeToResponseMicros'] == pytest.approx(1000 * one['totalWorkingMillis'])
-		assert 0 < one['p50ExecMicros'] <= one['p90ExecMicros'] <= one['p99ExecMicros'] <= 2 * one['lastExecMicros']
+		assert 0 < one['p50ExecMicros'] <= one['p90ExecMicros'] <= one['p99ExecMicros'] <= 5 * one['lastExecMicros']
+		assert one['p99ExecMicros'] >= 1000 * one['avgWorkingMillis'] * 0.999999, 'of what is simulated one call in a hundred takes longer than the mean'
 	times = [one['totalWorkingMillis'] for one in found]
 	assert times == sorted(times, reverse=True), 'what took most comes first'
 	assert insights(server, group) == found, 'the same whenever it is asked'
