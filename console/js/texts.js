@@ -1,9 +1,14 @@
-/* All texts, by key, from texts/<language>.json. `{name}` in a text is replaced by what is given; with `n` given, the text
+/* All texts, by key, from texts/<language>.json, where the front of keys stands before all that have it. `{name}` in a text is replaced by what is given; with `n` given, the text
  * of the key with the plural's form (`.one`, `.other`) is taken where there is one. */
 import {file, store} from './lib.js';
 
 const texts = {};
-const add = more => Object.assign(texts, more);
+const add = (more, front = '') => Object.entries(more).forEach(([key, text]) => {
+	if (typeof text === 'object')
+		add(text, `${key}.`);
+	else
+		texts[front + key] = text;
+});
 let plural = new Intl.PluralRules('en');
 export const language = 'en';
 
