@@ -44,7 +44,10 @@ function pressed(e) {
 	}
 }
 
-export const startKeys = () => document.addEventListener('keydown', pressed);
+export function startKeys() {
+	document.addEventListener('keydown', pressed);
+	document.addEventListener('keydown', () => import('./ui/focus.js'), {once: true});
+}
 
 const KEYS = [['Ctrl K', 'keys.palette'], ['/', 'keys.search'], ['j k', 'keys.rows'], ['Enter', 'keys.open'], ['Esc', 'keys.leave'], ['?', 'keys.help']];
 export const KeyHelp = () => html`<${Dialog} title=${t('keys.title')} onClose=${() => overlay.set(null)}><dl class="keys">${KEYS.map(([keys, text]) =>

@@ -289,6 +289,28 @@ check(server, 'network access: mine, others, faults at the field, undone', async
 	await harmless(page);
 });
 
+/* With keys alone: where the focus is after what was done in a dialog. */
+check(server, 'the focus comes back from a dialog, also when what opened it is gone', async ({page}) => {
+	for (const n of [1, 2, 3])
+		await server.api('POST', `/groups/${groupId}/accessList`, [{ipAddress: `198.51.100.${n}`}]);
+	await signIn(page, `${project}/network?q=198.51.100`);
+	const focused = () => page.evaluate(() => document.activeElement.closest('tr')?.innerText.match(/198\.51\.100\.\d/)?.[0] ?? document.activeElement.tagName);
+	await row(page, '198.51.100.1').getByRole('button').focus();
+	await page.keyboard.press('Enter');
+	await dialog(page).waitFor();
+	await page.keyboard.press('Escape');
+	await dialog(page).waitFor({state: 'detached'});
+	assert.equal(await focused(), '198.51.100.1', 'it is where it was');
+	for (const [gone, next] of [[1, '198.51.100.2'], [3, '198.51.100.2'], [2, 'H1']]) {
+		await row(page, `198.51.100.${gone}`).getByRole('button').focus();
+		await page.keyboard.press('Enter');
+		await dialog(page).getByRole('button', {name: 'Remove'}).focus();
+		await page.keyboard.press('Enter');
+		await row(page, `198.51.100.${gone}`).waitFor({state: 'detached'});
+		await until(`the focus is at ${next}`, async () => await focused() === next, 5000);
+	}
+});
+
 check(server, 'backups: what can be reached, a snapshot, a restore, the schedule', async ({page}) => {
 	await have('orders', ORDERS);
 	await have('ledger', LEDGER);
