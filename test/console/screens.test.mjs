@@ -289,6 +289,72 @@ check(server, 'network access: mine, others, faults at the field, undone', async
 	await harmless(page);
 });
 
+check(server, 'archives: made by age and by a query, watched, paused and deleted', async ({page}) => {
+	await have('orders', ORDERS);
+	const archives = async () => (await server.api('GET', `/groups/${groupId}/clusters/orders/onlineArchives`)).results;
+	await signIn(page, `${project}/clusters/orders/archives`);
+	const nothing = page.locator('.none', {hasText: 'No archive yet'});
+	await nothing.waitFor();
+	await axe(page);
+	await nothing.getByRole('button', {name: 'New archive'}).click();
+	await axe(page);
+	const field = name => dialog(page).getByLabel(name);
+	await field('Table').fill('missing');
+	await field('Column of the date').fill('created');
+	await field('Older than, in days').fill('30');
+	await dialog(page).getByRole('button', {name: 'Make it'}).click();
+	await dialog(page).locator('.field', {has: page.getByLabel('Table')}).locator('.fault').waitFor();
+	assert.deepEqual(await archives(), []);
+	await field('Table').fill('orders');
+	await field('Kept for, in days').fill('3650');
+	await dialog(page).getByRole('button', {name: 'Make it'}).click();
+	const orders = row(page, 'postgres.orders');
+	await orders.getByText('Active').waitFor();
+	await orders.getByText('older than 30 days, by created').waitFor();
+	const [{_id}] = await archives();
+	const told = async () => Number(/rows=(\d+)/.exec((await server.ask('GET', `/api/svc/v2/groups/${groupId}/clusters/orders/onlineArchives/${_id}`,
+		{headers: {authorization: `Bearer ${server.token}`}})).headers['x-steward-archived'])[1]);
+	await until('rows have moved', async () => await told() > 9000);
+	await until('the row tells how many', async () => (await orders.innerText()).includes(`${(await told()).toLocaleString('en')} rows`));
+	await picture(page, 'archives', {themes: ['light', 'dark']});
+	await orders.getByRole('button', {name: 'postgres.orders', exact: true}).click();
+	await dialog(page).getByText('3650').waitFor();
+	await axe(page);
+	await page.keyboard.press('Escape');
+	await button(page, 'New archive').click();
+	await field('Table').fill('visits');
+	await button(dialog(page), 'By a query').click();
+	await field('Query').fill('{"status": "done"}');
+	await field('They move').selectOption('WEEKLY');
+	await dialog(page).getByLabel('Day', {exact: true}).selectOption({label: 'Wednesday'});
+	await field('From, UTC').fill('01:00');
+	await field('To, UTC').fill('04:30');
+	await axe(page, {themes: ['light']});
+	await dialog(page).getByRole('button', {name: 'Make it'}).click();
+	const visits = row(page, 'postgres.visits');
+	await visits.getByText('on Wednesdays, 01:00 to 04:30 UTC').waitFor();
+	assert.deepEqual((await server.ask('GET', `/api/svc/v2/groups/${groupId}/clusters/orders/onlineArchives`, {headers: {authorization: `Bearer ${server.token}`, 'x-steward-whole': 'true'}})).body.results
+		.find(a => a.collName === 'visits').schedule, {type: 'WEEKLY', dayOfWeek: 3, startHour: 1, startMinute: 0, endHour: 4, endMinute: 30});
+	for (const [item, state] of [['Pause', 'Paused'], ['Resume', 'Active']]) {
+		await orders.getByRole('button', {name: 'What to do with postgres.orders'}).click();
+		await page.getByRole('menuitem', {name: item}).click();
+		await orders.getByText(state, {exact: true}).waitFor();
+	}
+	await axe(page);
+	assert.doesNotMatch(await page.locator('main').innerText(), /[A-Z]{2,}_[A-Z]|WEEKLY|DATE|undefined|NaN/, 'no text is a code');
+	const [file] = await Promise.all([page.waitForEvent('download'), button(page, 'Log of the day').click()]);
+	assert.deepEqual([file.suggestedFilename(), await file.failure()], ['orders-archives.jsonl.gz', null]);
+	for (const table of ['postgres.visits', 'postgres.orders']) {
+		await row(page, table).getByRole('button', {name: `What to do with ${table}`}).click();
+		await page.getByRole('menuitem', {name: 'Delete archive'}).click();
+		assert.ok(await dialog(page).getByRole('button', {name: 'Delete archive'}).isDisabled());
+		await dialog(page).getByRole('textbox').fill(table);
+		await dialog(page).getByRole('button', {name: 'Delete archive'}).click();
+		await row(page, table).waitFor({state: 'detached'});
+	}
+	await nothing.waitFor();
+});
+
 /* With keys alone: where the focus is after what was done in a dialog. */
 check(server, 'the focus comes back from a dialog, also when what opened it is gone', async ({page}) => {
 	for (const n of [1, 2, 3])

@@ -17,6 +17,7 @@ const TABS = {
 	queries: () => import('./parts/queries.js'),
 	advice: () => import('./parts/advice.js'),
 	search: () => import('./parts/search.js'),
+	archives: () => import('./parts/archives.js'),
 	sql: () => import('./parts/sql.js'),
 	backups: () => import('./parts/cluster_backups.js'),
 	logs: () => import('./parts/logs.js'),
@@ -24,7 +25,7 @@ const TABS = {
 };
 /* What the actions and the tabs call: for those who may not, they are not there, or say which role is missing. */
 const OPS = {pause: 'updateCluster', move: 'restartPrimaries', upgrade: 'updateCluster', protect: 'updateCluster', delete: 'deleteCluster'};
-const READS = {metrics: 'getProcessMeasurements', activity: 'listSlowQueryLogs', queries: 'listQueryShapeSummaries', advice: 'listClusterSuggestedIndexes', search: 'listClusterSearchIndexes',
+const READS = {metrics: 'getProcessMeasurements', activity: 'listSlowQueryLogs', queries: 'listQueryShapeSummaries', advice: 'listClusterSuggestedIndexes', search: 'listClusterSearchIndexes', archives: 'listOnlineArchives',
 	backups: 'listBackupSnapshots', logs: 'downloadClusterLog', events: 'listGroupEvents'};
 const DIALOGS = {scale: ScaleDialog, pause: PauseDialog, move: MovePrimaryDialog, upgrade: UpgradeDialog, delete: DeleteDialog,
 	protect: ProtectDialog};
