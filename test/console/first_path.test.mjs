@@ -12,7 +12,7 @@ import {start, check, newPage, until, axe, picture, LONG} from './harness.mjs';
 
 const run = promisify(execFile);
 const installed = existsSync('/usr/lib/postgresql') && readdirSync('/usr/lib/postgresql').length > 0;
-const CODE = /\b(?:GROUP|ORG|CLUSTER|HOST|CPS|ALERT)_[A-Z_]+\b|\[\d+\]\.|\bundefined\b|\bNaN\b|\[object|\bnull\b|screens\.\w+\./;
+const CODE = /\b(?:GROUP|ORG|CLUSTER|HOST|CPS|ALERT)_[A-Z_]+\b|\[\d+\]\.|\bundefined\b|\bNaN\b|\[object|\bnull\b|screens\.\w+\.|\w+AnyDatabase\b/;
 const PASSWORD = 'correct horse battery';
 
 if (!installed)
@@ -171,7 +171,7 @@ else {
 		if (/sign-in/.test(page.url()))
 			await signedIn(page, '/console/', 'rita@example.org');
 		await row(page, 'orders').waitFor();
-		for (const to of ['', '/alerts', '/people', '/backups', '/network', '/database-access', '/events', '/settings', ...['', '/metrics', '/queries', '/advice', '/backups', '/logs', '/events', '/sql'].map(t => `/clusters/orders${t}`)]) {
+		for (const to of ['', '/alerts', '/people', '/backups', '/network', '/database-access', '/events', '/settings', ...['', '/metrics', '/activity', '/queries', '/advice', '/search', '/archives', '/backups', '/logs', '/events', '/sql'].map(t => `/clusters/orders${t}`)]) {
 			await page.goto(project + to);
 			await page.locator('main h1').first().waitFor();
 			await plain(page, `a reader's ${to || 'overview'}`);

@@ -291,13 +291,16 @@ check(server, 'who lacks a role is told which', async ({page}) => {
 	const reads = {...session, roles: [{groupId: server.groupId, roleName: 'GROUP_READ_ONLY'}]}; // as somebody who only reads
 	await page.route('**/api/session', route => route.fulfill({json: reads}));
 	await page.goto(at('deleteGroup', {groupId: server.groupId}));
-	await page.getByText('It needs one of: GROUP_OWNER').waitFor();
+	await page.getByText('It needs “Owner”.').waitFor();
 	await page.goto(at('getGroup', {groupId: server.groupId}));
 	await answer(page).waitFor();
 	assert.equal(await page.getByText('You lack a role').count(), 0);
 	await page.goto('/console/operations?show=others&q=deletegroup');
-	await page.getByText('needs GROUP_OWNER').first().waitFor();
+	await page.getByText('needs “Owner”').first().waitFor();
 	assert.equal(await page.getByRole('link', {name: 'Return one project', exact: true}).count(), 0);
+	await page.getByRole('searchbox').fill('');
+	await page.getByText('needs “Cluster creator” or “Owner”').first().waitFor();
+	assert.doesNotMatch((await page.locator('.gen-tag').allInnerTexts()).join(), /_/, 'roles are words');
 });
 
 check(server, 'of a long list, what is typed is looked for', async ({page}) => {

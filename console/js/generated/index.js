@@ -3,6 +3,7 @@ import {html, useMemo} from '../lib.js';
 import {t} from '../texts.js';
 import {Card, Empty, Link, Notice, Page, Search, Segments, Select, errorText, useLoad, useQuery} from '../ui/index.js';
 import {heldIn, session} from '../session.js';
+import {rolesText} from '../may.js';
 import {everyOperation, families, loadIndex} from './data.js';
 
 /* All roles that the session holds somewhere, with those that they include. */
@@ -42,5 +43,5 @@ export default function Operations() {
 		${!shown.length && html`<${Empty} title=${t('generated.none')} text=${t('generated.noneText')} />`}
 		${shown.map(f => html`<${Card} key=${f.id} title=${f.title} note=${f.about}><ul class="gen-index">${f.found.map(op => html`<li key=${op.id}><${Link} to=${`/operations/${op.id}`}>${op.summary}<//>
 			<span class="gen-method mono">${op.method}</span>${op.unbuilt && html`<span class="gen-tag">${t('generated.unbuilt')}</span>`}${op.deprecated && html`<span class="gen-tag">${t('generated.deprecated')}</span>`}${
-			!mayCall(op, held) && html`<span class="gen-tag">${t('generated.needs', {roles: op.roles.join(', ')})}</span>`}</li>`)}</ul><//>`)}<//>`;
+			!mayCall(op, held) && html`<span class="gen-tag">${t('generated.needs', {roles: rolesText(op.roles)})}</span>`}</li>`)}</ul><//>`)}<//>`;
 }

@@ -3,6 +3,7 @@ import {html, useEffect, useMemo, useRef, useState} from '../lib.js';
 import {t} from '../texts.js';
 import {call} from '../api.js';
 import {missingRoles} from '../session.js';
+import {rolesText} from '../may.js';
 import {Area, Button, Card, ConfirmDanger, Copy, Empty, Field, Form, Link, Notice, Page, Pager, Segments, errorText, say, setQuery, useLoad} from '../ui/index.js';
 import {described, familyOf, helpOf, isOperation, label, loadIndex, node as resolve, pageOf, paramsOf} from './data.js';
 import {faultsOf, linesOf, pruned, writable} from './check.js';
@@ -249,7 +250,7 @@ function Operation({op, page, query}) {
 		${page.about && html`<p class="gen-about">${page.about}</p>`}
 		${op.unbuilt && html`<${Notice} kind="warn">${t('generated.unbuiltText')}<//>`}
 		${op.deprecated && html`<${Notice} kind="info">${t('generated.deprecatedText')}<//>`}
-		${lacks.length > 0 && html`<${Notice} kind="warn">${t('generated.lacks', {roles: lacks.join(', ')})}<//>`}
+		${lacks.length > 0 && html`<${Notice} kind="warn">${t('generated.lacks', {roles: rolesText(lacks)})}<//>`}
 		<${Here.Provider} value=${{op, page, params: {...values, ...params}, faults, method: op.method, filled: Boolean(before)}}>
 		<div class="gen-two"><${Card} title=${t('generated.call')}><div ref=${box}>
 			<${Form} label=${op.summary} faults=${faults} onSubmit=${submit} kind=${op.danger === 'none' ? 'go' : 'danger'} submit=${t(op.method === 'GET' ? 'generated.read' : 'generated.send')}>

@@ -11,18 +11,18 @@ const w = words('access');
 const BUILT_IN = ['readWriteAnyDatabase', 'readAnyDatabase', 'readWrite', 'read', 'dbAdmin', 'dbAdminAnyDatabase', 'clusterMonitor', 'backup',
 	'svcAdmin'];
 const ON_ONE = /^(read|readWrite|dbAdmin)$/;
+const named = name => w.or(`role.${name}`, 'role.plain', {name});
 const rolesText = u => (u.roles ?? []).map(r => ON_ONE.test(r.roleName) ?
-	`${r.roleName} · ${r.databaseName}${r.collectionName ? `.${r.collectionName}` : ''}` : r.roleName).join(', ');
+	w(`on.${r.roleName}`, {place: `${r.databaseName}${r.collectionName ? `.${r.collectionName}` : ''}`}) : named(r.roleName)).join(', ');
 const wayIn = u => u.x509Type && u.x509Type !== 'NONE' ? 'x509' : u.ldapAuthType && u.ldapAuthType !== 'NONE' ? 'ldap' : u.oidcAuthType &&
 	u.oidcAuthType !== 'NONE' ? 'oidc' : u.awsIAMType && u.awsIAMType !== 'NONE' ? 'iam' : 'password';
 
 function RoleRow({role, index, names, onInput, onRemove}) {
-	const at = `roles[${index}]`;
+	const at = `roles[${index}]`, builtIn = BUILT_IN.map(r => ({value: r, label: named(r)}));
 	return html`<div class="row"><${Field} label=${w('role')} name=${`${at}.roleName`}><${Select} value=${role.roleName}
 		onInput=${v => onInput({...role, roleName: v, databaseName: ON_ONE.test(v) ? role.databaseName === 'admin' ? '' : role.databaseName :
 		'admin'})}
-			options=${names.length ? {[w('builtIn')]: BUILT_IN.map(r => ({value: r, label: w.or(`role.${r}`, 'role.plain', {name: r})})),
-				[w('custom')]: names} : BUILT_IN.map(r => ({value: r, label: w.or(`role.${r}`, 'role.plain', {name: r})}))} /><//>
+			options=${names.length ? {[w('builtIn')]: builtIn, [w('custom')]: names} : builtIn} /><//>
 		${ON_ONE.test(role.roleName) && html`<${Field} label=${w('database')} name=${`${at}.databaseName`}><${Input} value=${role.databaseName}
 			onInput=${v => onInput({...role, databaseName: v})} /><//>
 			${role.roleName !== 'dbAdmin' && html`<${Field} label=${w('table')} name=${`${at}.collectionName`} hint=${w('optional')}><${Input}

@@ -2,15 +2,15 @@
 import {html, Link, Time, words, hasText, t} from './kit.js';
 
 const w = words('events');
-const SHORT = {DB: 'database', API: 'API', CPS: 'backup:', LDAP: 'LDAP', X509: 'X.509', MFA: 'MFA', IP: 'IP', URL: 'URL', OIDC: 'OIDC', SAML: 'SAML',
-	ID: 'id', CA: 'CA', GROUP: 'project', ORG: 'organization'};
+const SHORT = {DB: 'database', CPS: 'backup:', X509: 'X.509', GROUP: 'project', ORG: 'organization', FTS: 'search', SVC: '', NDS: ''};
+const KEPT = /^(API|AWS|CA|GCP|IP|LDAP|MFA|OIDC|S3|SAML|TLS|URL)$/;
 
 /* CLUSTER_UPDATE_COMPLETED -> "Cluster update completed" */
 export function eventWords(type = '') {
 	const key = `screens.event.${type}`;
 	if (hasText(key))
 		return t(key);
-	const text = type.split('_').map(x => SHORT[x] ?? x.toLowerCase()).join(' ');
+	const text = type.replace(/_AUDIT$/, '').split('_').map(x => KEPT.test(x) ? x : SHORT[x] ?? x.toLowerCase()).filter(Boolean).join(' ');
 	return text.charAt(0).toUpperCase() + text.slice(1);
 }
 

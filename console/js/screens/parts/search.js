@@ -14,7 +14,7 @@ function State({index}) {
 		${why && html`<small class="warn">${why}</small>`}`;
 }
 
-function Indexes({list, onAsk}) {
+function Indexes({list, onAsk, make}) {
 	const act = (what, i, more) => ({label: w(what), onPick: () => onAsk({what, index: i}), ...more});
 	const columns = [{key: 'name', label: w('name'), main: true, value: i => i.name},
 		{key: 'table', label: w('table'), width: '22%', value: placeOf},
@@ -25,7 +25,7 @@ function Indexes({list, onAsk}) {
 			act('change', i, {op: 'updateClusterSearchIndex', disabled: i.status === 'DELETING'}),
 			act('delete', i, {op: 'deleteClusterSearchIndex', kind: 'danger', disabled: i.status === 'DELETING'})]} />`}];
 	return html`<${Table} label=${w('title')} columns=${columns} rows=${list} keyOf=${i => i.indexID}
-		empty=${html`<${Empty} title=${w('none')} text=${w('noneText')} />`} />`;
+		empty=${html`<${Empty} title=${w('none')} text=${w('noneText')} action=${make} />`} />`;
 }
 
 export default function Search({groupId, name, cluster}) {
@@ -45,10 +45,11 @@ export default function Search({groupId, name, cluster}) {
 		await call('deleteClusterSearchIndex', {groupId, clusterName: name, indexId: ask.index.indexID});
 		reload();
 	};
+	const make = html`<${Button} small=${data.length > 0} kind=${data.length ? 'plain' : 'go'} op="createClusterSearchIndex" onClick=${() => setAsk({what: 'new'})}>${w('new')}<//>`;
 	const close = () => setAsk(null), shared = {groupId, name, index: ask?.index, onClose: close, onDone: done};
 	return html`<div class="stack"><${Fault} error=${error} retry=${reload} />
-		<${Card} flush title=${w('title')} note=${w('text')} actions=${html`<${Button} small op="createClusterSearchIndex" onClick=${() => setAsk({what: 'new'})}>${w('new')}<//>`}>
-			<${Indexes} list=${data} onAsk=${setAsk} /><//>
+		<${Card} flush title=${w('title')} note=${w('text')} actions=${data.length > 0 && make}>
+			<${Indexes} list=${data} onAsk=${setAsk} make=${make} /><//>
 		${data.length > 0 && !cluster.paused && may('listClusterSearchIndexes') && html`<${Try} groupId=${groupId} name=${name} list=${data} />`}
 		${ask?.what === 'new' && html`<${MakeDialog} ...${shared} />`}${ask?.what === 'change' && html`<${ChangeDialog} ...${shared} />`}
 		${ask?.what === 'delete' && html`<${ConfirmDanger} op="deleteClusterSearchIndex" title=${w('deleteTitle', {name: ask.index.name})} text=${w('deleteText')} action=${w('delete')}
