@@ -44,7 +44,7 @@ def test_create(server):
 
 
 @pytest.mark.parametrize('name', ['plain', 'Größe-Ω', '项目', 'проект_1', "a.b(c),d:e&f@g+h'i", 'x', 'y' * 64, 'ﬁ',
-		'한국어'])
+		'한국어', 'My first shop'])
 def test_names_in_any_script(server, name):
 	org, = server.seed({'name': unique('script'), 'principals': [{'type': 'serviceAccount',
 			'roles': ['ORG_OWNER']}]})

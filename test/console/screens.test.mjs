@@ -575,8 +575,13 @@ check(server, 'projects, organizations, settings, usage and hosts', async ({page
 	await list.waitFor();
 	assert.ok(!await list.isChecked());
 	await open(page, `${own}/settings`);
+	const about = page.getByRole('form', {name: 'Project', exact: true});
+	await about.getByLabel('Name').fill('  My first shop ');
+	await about.getByRole('button', {name: 'Save'}).click();
+	await said(page, 'Saved');
+	assert.equal((await server.api('GET', own.replace('/console/projects', '/groups'))).name, 'My first shop', 'blanks that nobody sees are no fault');
 	await page.getByRole('button', {name: 'Delete project'}).click();
-	await dialog(page).getByRole('textbox').fill('shop');
+	await dialog(page).getByRole('textbox').fill('My first shop');
 	await dialog(page).getByRole('button', {name: 'Delete project'}).click();
 	await page.waitForURL(/\/projects$/);
 	await row(page, 'shop').waitFor({state: 'detached'});

@@ -9,7 +9,7 @@ function Name({orgId, org, reload}) {
 	const [name, setName] = useState(org.name);
 	useEffect(() => setName(org.name), [org.name]);
 	return html`<${Card} title=${w('about')}><${Form} op="updateOrg" submit=${w('save')} label=${w('about')} disabled=${name === org.name}
-		onSubmit=${async () => { await call('updateOrg', {orgId}, {body: {name}}); say(w('saved')); loadSession().catch(() => null); reload(); }}>
+		onSubmit=${async () => { await call('updateOrg', {orgId}, {body: {name: name.trim()}}); say(w('saved')); loadSession().catch(() => null); reload(); }}>
 		<${Field} label=${w('name')} name="name"><${Input} value=${name} onInput=${setName} maxlength="64" /><//><p class="dim">${w('id')} <span
 			class="mono">${org.id}</span> <${Copy} bare text=${org.id} label=${w('id')} /></p><//><//>`;
 }

@@ -10,7 +10,7 @@ function Name({groupId, group, reload}) {
 	const [name, setName] = useState(group.name);
 	useEffect(() => setName(group.name), [group.name]);
 	return html`<${Card} title=${w('about')}><${Form} op="updateGroup" submit=${w('save')} label=${w('about')} disabled=${name === group.name}
-		onSubmit=${async () => { await call('updateGroup', {groupId}, {body: {name}}); say(w('saved')); loadSession().catch(() => null); reload(); }}>
+		onSubmit=${async () => { await call('updateGroup', {groupId}, {body: {name: name.trim()}}); say(w('saved')); loadSession().catch(() => null); reload(); }}>
 		<${Field} label=${w('name')} name="name"><${Input} value=${name} onInput=${setName} maxlength="64" /><//><p class="dim">${w('id')} <span
 			class="mono">${groupId}</span> <${Copy} bare text=${groupId} label=${w('id')} /></p><//><//>`;
 }

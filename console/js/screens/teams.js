@@ -43,7 +43,7 @@ function Members({orgId, team, people, onClose}) {
 function RenameDialog({orgId, team, onClose, onDone}) {
 	const [name, setName] = useState(team.name);
 	return html`<${DialogForm} op="renameOrgTeam" title=${w('renameTitle')} submit=${w('rename')} onClose=${onClose}
-		onSubmit=${async () => { await call('renameOrgTeam', {orgId, teamId: team.id}, {body: {name}}); onDone(w('renamed')); }}>
+		onSubmit=${async () => { await call('renameOrgTeam', {orgId, teamId: team.id}, {body: {name: name.trim()}}); onDone(w('renamed')); }}>
 		<${Field} label=${w('name')} name="name"><${Input} value=${name} onInput=${setName} autofocus /><//><//>`;
 }
 

@@ -30,7 +30,7 @@ function NewAccount({ops, scope, roles, onClose, onMade}) {
 	const [name, setName] = useState(''), [description, setDescription] = useState(''), [hours, setHours] = useState('2160'),
 		[chosen, setChosen] = useState([roles.at(-1)]);
 	const make = async () => {
-		const a = await call(ops.newAccount, scope, {body: {name, description: description || name, roles: chosen,
+		const a = await call(ops.newAccount, scope, {body: {name: name.trim(), description: description || name.trim(), roles: chosen,
 			secretExpiresAfterHours: Number(hours)}});
 		onMade({id: a.clientId, secret: a.secrets?.[0]?.secret});
 	};
