@@ -349,6 +349,19 @@ def test_the_projects_limit(server, group):
 		dropped(server, group, name)
 
 
+def test_a_limit_waits_for_nothing(server, group):
+	"""It holds, also while the rest of what is wanted cannot be brought in force."""
+	name = make(server, group, storage(table(LIVE)))['name']
+	queried(server, group, name)
+	server.control('engine', {'fail': 'federation', 'times': 1000})
+	limit(server, group, name, 'query', 1)
+	assert queried(server, group, name, 1, lambda line: line['limited'] and line['bytesProcessed'] == 1)
+	assert 'the test control' in server.get(base(group, name)).headers['X-Steward-Reason']
+	server.control('engine', {})
+	pass_time(server, lambda: 'X-Steward-Reason' not in server.get(base(group, name)).headers)
+	dropped(server, group, name)
+
+
 # The log, and who asks.
 
 def test_query_log(server, group):
@@ -401,6 +414,25 @@ def test_most(server):
 	# They go with their project.
 	assert server.delete('/groups/%s' % group).status_code in (200, 204)
 	refused(server.get(base(group)), 404)
+
+
+def test_a_new_start(start_server):
+	"""The instances of before are brought back, with what was wanted of them last, before anybody asks."""
+	server = start_server(clock='virtual')
+	server.control('engine', {'seconds': 0})
+	group = server.project()['id']
+	create(server, group, 'federated')
+	ok(server.post('/groups/%s/databaseUsers' % group, json=user(group, 'reader')), 201)
+	name = make(server, group, storage(table(LIVE)))['name']
+	queried(server, group, name)
+	server.stop()
+	server = start_server(clock='virtual', data_dir=server.data_dir)
+	assert ok(server.get(base(group, name)))['state'] == 'ACTIVE'
+	jobs_done(server)
+	assert queried(server, group, name)[0]['username'] == 'reader'
+	limit(server, group, name, 'query', MIB // 2)
+	assert queried(server, group, name, 1, lambda line: line['limited'] and line['bytesProcessed'] == MIB // 2)
+	dropped(server, group, name)
 
 
 # Private endpoints.

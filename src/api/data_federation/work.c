@@ -150,6 +150,8 @@ static int apply(struct job_run *r, struct work *w)
 	struct engine *e = service_of(r)->engine_state;
 	struct engine_progress p = progress_of(r);
 	const char *why = NULL;
+	/* Limits hold at once, however long the rest waits for clusters. One that is not there yet has none to hold. */
+	(void)!ops_of(r)->bound(e, w->want.id, w->want.limits, w->want.limit_count);
 	int result = ops_of(r)->apply(e, &w->want, &w->access, &p, r->arena, &why);
 	if (result == -EAGAIN && p.again_ms)
 		return job_later(r, p.again_ms);
