@@ -24,6 +24,7 @@ struct engine_user {
 	const char *ldap_dn, *ldap_query;
 	const char *audit; /* classes for this user; NULL: those of everybody */
 	bool ldap, super;
+	const char *as; /* another user, whose rights are all that it has; the engine's own, NULL from everybody else */
 	const struct engine_grant *grants;
 	size_t grant_count;
 };

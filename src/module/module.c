@@ -6,6 +6,7 @@
  * The hooks raise no error but the refusal. What takes time (the fingerprint of a text) is done when a query id is seen
  * for the first time. */
 #include "module/counters.h"
+#include "module/federation.h"
 #include "module/fingerprint.h"
 #include "module/inner.h"
 #include "module/operations.h"
@@ -328,6 +329,8 @@ static void executor_start(QueryDesc *q, int flags)
 		start_before(q, flags);
 	else
 		standard_ExecutorStart(q, flags);
+	if (!(flags & EXEC_FLAG_EXPLAIN_ONLY))
+		federation_begun(q);
 	/* pg_stat_statements and auto_explain, which come first, measure the same. */
 	if (counters && !q->totaltime && !(flags & EXEC_FLAG_EXPLAIN_ONLY) && !IsParallelWorker()) {
 		MemoryContext old = MemoryContextSwitchTo(q->estate->es_query_cxt);
@@ -338,6 +341,7 @@ static void executor_start(QueryDesc *q, int flags)
 
 static void executor_run(QueryDesc *q, ScanDirection direction, uint64 count, bool once)
 {
+	struct federated *before = federation_enter(q);
 	depth++;
 	PG_TRY();
 	{
@@ -346,11 +350,15 @@ static void executor_run(QueryDesc *q, ScanDirection direction, uint64 count, bo
 		else
 			standard_ExecutorRun(q, direction, count, once);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		depth--;
+		federation_failed(q);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	depth--;
+	federation_leave(q, before);
 }
 
 static void executor_finish(QueryDesc *q)
@@ -374,6 +382,7 @@ static void executor_end(QueryDesc *q)
 {
 	if (counters && q->totaltime && !IsParallelWorker() && !session_is_service())
 		query_count(q);
+	federation_ended(q);
 	if (end_before)
 		end_before(q);
 	else
@@ -507,6 +516,7 @@ void _PG_init(void)
 		return;
 	EnableQueryId();
 	refused_define();
+	federation_define();
 	operations_define();
 	counters_define();
 	RegisterXactCallback(written_end, NULL);

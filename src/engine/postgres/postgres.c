@@ -26,6 +26,7 @@
 #include "engine/postgres/cluster/server.h"
 #include "engine/postgres/cluster/supervisor.h"
 #include "engine/postgres/cluster/throwaway.h"
+#include "engine/postgres/federation/federation.h"
 #include "engine/postgres/host/cgroup.h"
 #include "engine/postgres/host/descriptors.h"
 #include "engine/postgres/host/files.h"
@@ -61,23 +62,6 @@
 
 #define PORT_FIRST 20000
 #define PORT_LAST 29999
-
-/* Out of the list, with the list's reference. */
-static void cluster_unlink(struct pg_cluster *c)
-{
-	struct engine *e = c->engine;
-	bool found = false; /* not when two remove it at once, and the other was first */
-	pthread_mutex_lock(&e->lock);
-	for (struct pg_cluster **at = &e->clusters; *at && !found; at = found ? at : &(*at)->next)
-		if (*at == c) {
-			*at = c->next;
-			found = true;
-			pg_user_note(e, c->user);
-		}
-	pthread_mutex_unlock(&e->lock);
-	if (found)
-		pg_cluster_put(c);
-}
 
 /* --- start */
 
@@ -244,7 +228,7 @@ static int pg_destroy(struct engine *e, const char *cluster_id, struct engine_pr
 	if (r == 0)
 		pg_cgroup_remove(c);
 	if (r == 0)
-		cluster_unlink(c);
+		pg_cluster_unlink(c);
 	pg_cluster_put(c);
 	return r;
 }
@@ -313,7 +297,7 @@ static int pg_known(struct engine *e, struct arena *a, struct engine_known **ret
 		snprintf(k->name, sizeof k->name, "%s", c->name);
 		for (size_t i = 0; i < c->node_count; i++)
 			k->running += c->nodes[i]->pid != 0;
-		count += c->node_count > 0 && !c->gone && !c->destroying;
+		count += c->node_count > 0 && !c->gone && !c->destroying && !c->federation;
 		pthread_mutex_unlock(&c->lock);
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -410,6 +394,7 @@ const struct engine_ops engine_postgres = {
         .query = &pg_query,
         .index = &pg_index,
         .lake = &pg_lake,
+        .federation = &pg_federation,
         .shapes = &pg_shapes,
         .sql = &pg_sql_of_people,
         .activity = &pg_activity,

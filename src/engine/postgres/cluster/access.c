@@ -91,10 +91,21 @@ static void user_copy(struct arena *a, const struct engine_user *from, struct en
 	to->ldap_dn = z_copy(a, from->ldap_dn);
 	to->ldap_query = z_copy(a, from->ldap_query);
 	to->audit = z_copy(a, from->audit);
+	to->as = z_copy(a, from->as);
 	for (size_t i = 0; i < from->grant_count; i++)
 		grants[i] = (struct engine_grant){z_copy(a, from->grants[i].role), z_copy(a, from->grants[i].database),
 		                                  z_copy(a, from->grants[i].collection)};
 	to->grants = grants;
+}
+
+/* Who comes in the name of a user, where federated instances do. */
+static void shadow_make(struct arena *a, const struct engine_user *of, struct engine_user *to)
+{
+	char name[64];
+	pg_shadow_name(of->name, name);
+	*to = (struct engine_user){.as = of->name, .audit = of->audit};
+	snprintf(to->name, sizeof to->name, "%s", name);
+	to->as = z_copy(a, of->name);
 }
 
 static void ldap_copy(struct arena *a, const struct engine_ldap *from, struct engine_access *to)
@@ -117,12 +128,17 @@ int pg_access_keep(struct pg_cluster *c, const struct engine_access *access, con
 		return 0;
 	struct arena *a = arena_new();
 	struct engine_access *kept = arena_new_of(a, struct engine_access);
-	struct engine_user *users = arena_new_array(a, struct engine_user, access->user_count + 1);
+	struct engine_user *users = arena_new_array(a, struct engine_user, 2 * access->user_count + 1);
 	struct cidr *networks = arena_new_array(a, struct cidr, access->network_count + 1);
 	int r = 0;
 	for (size_t i = 0; i < access->user_count; i++)
-		if (user_is_possible(&access->users[i])) {
+		if (access->users[i].as) {
+			continue; /* of what was kept before: made anew */
+		} else if (user_is_possible(&access->users[i])) {
 			user_copy(a, &access->users[i], &users[kept->user_count++]);
+			if (c->federated)
+				shadow_make(a, &users[kept->user_count - 1], &users[kept->user_count]);
+			kept->user_count += c->federated;
 		} else {
 			pg_why_set(ret_why,
 			           "user %.80s: the name must have 1 to 63 bytes and not begin with /, pg_ or steward:",

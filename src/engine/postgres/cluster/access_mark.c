@@ -52,7 +52,7 @@ static void mark_make(const struct pg_cluster *c, const struct engine_access *ac
 	                               pg_grants_sql_roles,    pg_grants_sql_sessions,  pg_grants_sql_prepare,
 	                               pg_grants_sql_direct,   pg_grants_sql_strangers, pg_grants_sql_owners,
 	                               pg_grants_sql_definers, pg_grants_sql_surplus,   pg_grants_sql_to_come,
-	                               pg_grants_sql_databases};
+	                               pg_grants_sql_databases, pg_grants_sql_shadows};
 	struct buf b = {0};
 	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)
 		mark_add(&b, scripts[i]);

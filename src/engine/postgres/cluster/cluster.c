@@ -468,7 +468,7 @@ static int converge_open(struct pg_cluster *c, const struct engine_cluster *want
 	pg_tell(progress, 80, "standbys stream");
 	r = r < 0 || want->adopt ? r : primaries_return(c, ret_why);
 	pg_tell(progress, 85, "primaries in place");
-	if (r == 0 && found && pg_access_is_applied(c, access))
+	if (r == 0 && found && pg_access_is_applied(c, c->access))
 		pg_admit_all(c, ADMIT_MS);
 	else if (r == 0)
 		r = pg_access_apply(c, access, ret_why);
@@ -636,4 +636,21 @@ int pg_cluster_destroy(struct pg_cluster *c, struct engine_progress *progress)
 		c->gone = true;
 	pthread_mutex_unlock(&c->work);
 	return r;
+}
+
+/* Out of the list, with the list's reference. */
+void pg_cluster_unlink(struct pg_cluster *c)
+{
+	struct engine *e = c->engine;
+	bool found = false; /* not when two remove it at once, and the other was first */
+	pthread_mutex_lock(&e->lock);
+	for (struct pg_cluster **at = &e->clusters; *at && !found; at = found ? at : &(*at)->next)
+		if (*at == c) {
+			*at = c->next;
+			found = true;
+			pg_user_note(e, c->user);
+		}
+	pthread_mutex_unlock(&e->lock);
+	if (found)
+		pg_cluster_put(c);
 }

@@ -7,5 +7,7 @@
 int pg_cluster_converge(struct pg_cluster *c, const struct engine_cluster *want, const struct engine_access *access,
                         struct engine_progress *progress, const char **ret_why);
 int pg_cluster_destroy(struct pg_cluster *c, struct engine_progress *progress);
+/* One that was destroyed is nobody's any more. */
+void pg_cluster_unlink(struct pg_cluster *c);
 
 #endif

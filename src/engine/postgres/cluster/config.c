@@ -214,6 +214,12 @@ static void places_add(struct buf *b, const struct pg_cluster *c, const struct p
 		pg_node_path(c, n, files[i].below, path);
 		line_add(b, files[i].name, path);
 	}
+	if (c->federation) {
+		pg_path_set(path, "%s/%s/federation", c->engine->dir, c->id);
+		line_add(b, "steward.federation", path);
+		pg_path_set(path, "%s/federation/%s", c->engine->dir, c->group_id);
+		line_add(b, "steward.federation_project", path);
+	}
 	pg_node_run_dir(c, n, path);
 	line_add(b, "unix_socket_directories", path);
 	line_add(b, "listen_addresses", n->address);

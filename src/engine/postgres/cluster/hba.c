@@ -124,6 +124,14 @@ void pg_hba_make(struct buf *b, const struct engine_access *access)
 	buf_z(b, "# Written by Steward; changes are lost.\n");
 	own_rules(b);
 	for (size_t i = 0; access && i < access->user_count; i++)
+		if (access->users[i].as) {
+			buf_z(b, "local all ");
+			word_add(b, access->users[i].name);
+			buf_z(b, " peer map=federation\nhost all ");
+			word_add(b, access->users[i].name);
+			buf_z(b, " all reject\n");
+		}
+	for (size_t i = 0; access && i < access->user_count; i++)
 		for (size_t k = 0; k < access->network_count; k++) {
 			const struct engine_user *u = &access->users[i];
 			if (u->subject) {
@@ -162,6 +170,14 @@ void pg_ident_make(struct buf *b, const struct pg_user *u, const struct engine_a
 			word_add(b, found->pw_name);
 			buf_printf(b, " \"%s\"\n", roles[k]);
 		}
+		for (size_t k = 0; known && access && k < access->user_count; k++)
+			if (access->users[k].as) {
+				buf_z(b, "federation ");
+				word_add(b, found->pw_name);
+				buf_c(b, ' ');
+				word_add(b, access->users[k].name);
+				buf_c(b, '\n');
+			}
 	}
 	for (size_t i = 0; access && i < access->user_count; i++)
 		if (access->users[i].subject) {

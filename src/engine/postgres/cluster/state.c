@@ -72,6 +72,12 @@ int pg_state_save(struct pg_cluster *c)
 	json_put(doc, "giving", json_boolean(c->giving));
 	json_put(doc, "slowFixed", json_boolean(c->slow_fixed));
 	json_put(doc, "slowMs", json_integer(c->slow_ms));
+	if (c->federation) {
+		json_put(doc, "federation", json_true());
+		json_put(doc, "generation", json_integer(c->generation));
+	}
+	if (c->federated)
+		json_put(doc, "federated", json_true());
 	if (c->restoring)
 		json_put(doc, "restoring", json_integer((json_int_t)c->restoring));
 	if (c->restored[0])
@@ -200,6 +206,9 @@ int pg_state_load(struct pg_cluster *c)
 	c->audit = audit ? must_strdup(audit) : NULL;
 	c->slow_fixed = json_is_true(json_object_get(doc, "slowFixed"));
 	c->slow_ms = number_get(doc, "slowMs");
+	c->federation = json_is_true(json_object_get(doc, "federation"));
+	c->federated = json_is_true(json_object_get(doc, "federated"));
+	c->generation = json_number(doc, "generation");
 	text_get(doc, "dataKey", c->data_key, sizeof c->data_key);
 	c->locked = json_is_true(json_object_get(doc, "locked"));
 	files_key_get(c, doc);
@@ -239,6 +248,9 @@ void pg_state_move(struct pg_cluster *to, struct pg_cluster *from)
 	to->locked = from->locked;
 	to->files_open = (bool)from->files_open;
 	to->quorum = from->quorum;
+	to->federation = from->federation;
+	to->federated = from->federated;
+	to->generation = from->generation;
 	to->slow_fixed = from->slow_fixed;
 	to->slow_ms = from->slow_ms;
 	memcpy(to->nodes, from->nodes, sizeof to->nodes);

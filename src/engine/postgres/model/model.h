@@ -12,6 +12,7 @@
  *                       and conf/pg_hba.conf the same, or, while the node is shut, none; during a restore also
  *                       restore (what is to be its data) and old (what was)
  *   CLUSTER/NODE/spool/ log that its server has handed on, by incarnation and term; see archive_spool.c
+ *   CLUSTER/federation/ of the endpoint of a federated instance: what its queries have read, and their log
  *   CLUSTER/images/     its newest snapshot as files that share their blocks, see host/images.c
  *   CLUSTER/spool/      log of nodes that were rewound or removed, on its way to the repository
  *
@@ -37,6 +38,7 @@ struct pg_index_task; /* sql/index_run.c */
 #define PG_SHARD "steward:shard"  /* owns what lies on the shards; only for routers, over the unix socket */
 #define PG_RESTORE \
 	"steward:restore" /* writes what is brought back of a snapshot by itself, with no right beyond that */
+#define PG_SHADOW "steward_as_" /* and a hash: by which an endpoint comes in the name of a user, see grants.h */
 #define PG_STAGING "steward_restoring" /* where a table is until it is whole */
 /* In pg_stat_activity: a session by the socket that is not the service's own, but a person's (observe/ask.c). */
 #define PG_SQL_OF_PEOPLE                                                                                         \
@@ -171,6 +173,11 @@ struct pg_cluster {
 	unsigned files_users;    /* who need them though it is paused */
 	_Atomic int64_t key_due_us;
 	pthread_mutex_t crypt;      /* who gives the key to the kernel, or takes it away; before cluster.lock */
+	/* Federation, see federation/federation.c; durable. `federation`: it is the endpoint of a federated instance,
+	 * whose storage configuration of that generation is in force. `federated`: such endpoints come to it, so its
+	 * users have a role more. */
+	bool federation, federated;
+	int64_t generation;
 	struct pg_archive *archive; /* NULL: nothing was archived since the start; never changes after */
 	void (*archive_free)(struct pg_cluster *c); /* of whoever has made it */
 };

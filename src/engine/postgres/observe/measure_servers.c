@@ -109,7 +109,8 @@ void pg_measured_find(struct engine *e, struct pg_measures *m)
 		m->list[i]->there = m->list[i]->followed = false;
 	for (size_t i = 0; i < count; i++) {
 		pthread_mutex_lock(&all[i]->lock);
-		for (size_t k = 0; k < all[i]->node_count; k++)
+		/* An endpoint of a federated instance is no cluster of anybody's. */
+		for (size_t k = 0; k < all[i]->node_count && !all[i]->federation; k++)
 			server_note(m, &hint, all[i], all[i]->nodes[k]);
 		pthread_mutex_unlock(&all[i]->lock);
 		pg_cluster_put(all[i]);

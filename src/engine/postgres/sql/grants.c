@@ -153,6 +153,13 @@ static void text_add(struct buf *b, const struct buf *text)
 	buf_c(b, '\'');
 }
 
+void pg_shadow_name(const char *user, char ret_name[64])
+{
+	char hash[65];
+	sha256_hex(str_of(user), hash);
+	snprintf(ret_name, 64, PG_SHADOW "%.40s", hash);
+}
+
 static int run(PGconn *conn, struct buf *b)
 {
 	buf_c(b, 0);
@@ -308,10 +315,14 @@ static void user_add(struct buf *b, const struct plan *p, const struct engine_us
 		grant_groups(b, &u->grants[k]);
 	if (u->super)
 		grant_groups(b, &all);
+	if (u->as)
+		json_z(b, u->as);
 	for (size_t d = 0; d < p->database_count; d++)
 		if (user_owns_by_actions(u, p->databases[d].name))
 			group_add(b, LEVEL_WRITE, p->databases[d].name);
 	json_close(b, ']');
+	if (u->as)
+		json_pair_z(b, "as", u->as);
 	json_close(b, '}');
 }
 
@@ -602,6 +613,7 @@ int pg_grants_give(struct pg_cluster *c, struct pg_node *n, PGconn *conn, const 
 	if (r == 0) {
 		int given = faults_take(conn, ret_why);
 		fault = given < 0 ? given : fault;
+		r = pg_sql_do(conn, TIMEOUT_MS, pg_grants_sql_shadows);
 	}
 	r = r < 0 ? r : databases_apply(c, n, p, conn, ret_why);
 	if (r < 0 && !*ret_why)

@@ -175,6 +175,22 @@ const char pg_grants_sql_roles[] =
         "  end;\n"
         "end loop;\n" FAULTS_END "end $steward$";
 
+/* Who comes in another's name begins as that one. */
+const char pg_grants_sql_shadows[] =
+        "do $steward$\n"
+        "declare u record;\n"
+        "begin\n"
+        "for u in select x.name, x.other from (select one->>'name' as name, one->>'as' as other from "
+        "jsonb_array_elements(\n"
+        "  current_setting('steward.wanted')::jsonb->'users') one) x join pg_roles r on r.rolname = x.name join "
+        "pg_roles o\n"
+        "  on o.rolname = x.other where not exists (select from pg_db_role_setting s where s.setrole = r.oid and\n"
+        "  s.setdatabase = 0 and 'role=' || x.other = any(s.setconfig))\n"
+        "loop\n"
+        "  execute format('alter role %I set role = %L', u.name, u.other);\n"
+        "end loop;\n"
+        "end $steward$";
+
 /* {"database", "rights"}: what single users have to connect there by. */
 const char pg_grants_sql_bar[] =
         "do $steward$\n"

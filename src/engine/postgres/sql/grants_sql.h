@@ -78,11 +78,11 @@
 /* clang-format on */
 
 extern const char pg_grants_sql_quiet[], pg_grants_sql_roles_lock[], pg_grants_sql_clear[], pg_grants_sql_revoke[],
-        pg_grants_sql_faults[], pg_grants_sql_bar[], pg_grants_sql_roles[], pg_grants_sql_strangers[],
-        pg_grants_sql_sessions[], pg_grants_sql_installed[], pg_grants_sql_prepare[], pg_grants_sql_direct[],
-        pg_grants_sql_version[], pg_grants_sql_noted[], pg_grants_sql_oids[], pg_grants_sql_notes[],
-        pg_grants_sql_note[], pg_grants_sql_template_done[], pg_grants_sql_template[], pg_grants_sql_lost_roles[],
-        pg_grants_sql_lost_count[], pg_grants_sql_lost[], pg_grants_sql_lost_done[];
+        pg_grants_sql_faults[], pg_grants_sql_bar[], pg_grants_sql_roles[], pg_grants_sql_shadows[],
+        pg_grants_sql_strangers[], pg_grants_sql_sessions[], pg_grants_sql_installed[], pg_grants_sql_prepare[],
+        pg_grants_sql_direct[], pg_grants_sql_version[], pg_grants_sql_noted[], pg_grants_sql_oids[],
+        pg_grants_sql_notes[], pg_grants_sql_note[], pg_grants_sql_template_done[], pg_grants_sql_template[],
+        pg_grants_sql_lost_roles[], pg_grants_sql_lost_count[], pg_grants_sql_lost[], pg_grants_sql_lost_done[];
 extern const char *const pg_grants_sql_install[]; /* up to NULL */
 
 #endif
