@@ -320,9 +320,9 @@ def test_nothing_of_a_database_user_runs_with_more_rights(world):
 	("create function deleting() returns trigger language plpgsql as $$ begin perform note('trigger'); return null; end $$; "
 		'create trigger t after delete on trap for each row execute function deleting()', 'drop trigger t on trap', 'has a trigger'),
 	("create rule r as on delete to trap do also select note('rule')", 'drop rule r on trap', 'has rules'),
-	('create index planned on trap ((id + taken(1)))', 'drop index planned', 'functions or operators of users'),
-	('create index planned on trap (id) where id > taken(-1)', 'drop index planned', 'functions or operators of users'),
-	('create statistics planned on id, (id + taken(1)) from trap', 'drop statistics planned', 'functions or operators of users'),
+	('create index planned on trap ((id + taken(1)))', 'drop index planned', 'made by functions of users'),
+	('create index planned on trap (id) where id > taken(-1)', 'drop index planned', 'made by functions of users'),
+	('create statistics planned on id, (id + taken(1)) from trap', 'drop statistics planned', 'made by functions of users'),
 	('create table lines (trap bigint references trap on delete cascade)', 'drop table lines', 'foreign keys point at'),
 	('create table more () inherits (trap)', 'drop table more', 'inherit from it')])
 def test_what_would_run_with_a_deletion_is_refused(world, setup, undo, why):

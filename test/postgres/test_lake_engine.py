@@ -411,7 +411,7 @@ RAN = "create table if not exists ran (who name); grant all on ran to public; " 
 	('alter table %s add g int generated always as (note(1)) stored', 'has checks or generated columns made by'),
 	('create domain named_%s as text check (note(length(value)) > 0); alter table %s add d named_%s', 'has columns of domains'),
 	('create type pair_%s as (a int, b text); alter table %s add p pair_%s[]', 'has columns of domains'),
-	('create index on %s (note(id::int))', 'functions or operators of users'),
+	('create index on %s (note(id::int))', 'made by functions of users'),
 	('create table one_%s (id bigint primary key, n int); create index on one_%s (note(n)); alter table %s add one bigint references one_%s', 'has foreign keys to'),
 	('create table parted_%s (id bigint primary key) partition by hash (id); alter table %s add one bigint references parted_%s', 'has foreign keys to'),
 	('alter table %s rename word to words', 'no column word any more'), ('alter table %s alter id type int', 'no column id any more'),

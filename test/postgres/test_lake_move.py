@@ -244,7 +244,7 @@ def test_what_the_planner_would_run(place, setup):
 	"""An immutable function with constants is evaluated by whoever plans a statement over the table, and what it calls may do anything."""
 	place.sql(RAN + setup)
 	fill(place, 10)
-	assert 'functions or operators of users' in place.refused() and place.files() == []
+	assert 'made by functions of users' in place.refused() and place.files() == []
 	assert place.sql("select count(*) from ran where who = 'steward_engine'") == '0'
 
 
