@@ -6,8 +6,8 @@
 
 #include "api/billing/billing.h"
 #include "api/clusters/clusters.h"
-#include "api/data_federation/data_federation.h"
 #include "api/console/console.h"
+#include "api/data_federation/data_federation.h"
 #include "api/edge/edge.h"
 #include "api/edge/router.h"
 #include "api/federation/federation.h"

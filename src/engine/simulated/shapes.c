@@ -24,7 +24,7 @@ static const struct sample {
 };
 #define SAMPLES (sizeof samples / sizeof *samples)
 
-/* Calls that took about so long. All of them as long as their bucket tells, so that no percentile is beside the mean. */
+/* Calls that took about so long: all as long as their bucket tells, so that no percentile is beside the mean. */
 static void calls_add(struct engine_shape *s, uint64_t calls, uint64_t us)
 {
 	unsigned bucket = latency_bucket(us);

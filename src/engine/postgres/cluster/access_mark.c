@@ -48,10 +48,10 @@ static void mark_user(struct buf *b, const struct engine_user *u)
 /* Of all that decides what the servers get: who, from where, whom they trust, and how it is brought to them. */
 static void mark_make(const struct pg_cluster *c, const struct engine_access *access, char ret_mark[65])
 {
-	const char *const scripts[] = {pg_grants_sql_version,  pg_grants_sql_clear,     pg_grants_sql_revoke,
-	                               pg_grants_sql_roles,    pg_grants_sql_sessions,  pg_grants_sql_prepare,
-	                               pg_grants_sql_direct,   pg_grants_sql_strangers, pg_grants_sql_owners,
-	                               pg_grants_sql_definers, pg_grants_sql_surplus,   pg_grants_sql_to_come,
+	const char *const scripts[] = {pg_grants_sql_version,   pg_grants_sql_clear,     pg_grants_sql_revoke,
+	                               pg_grants_sql_roles,     pg_grants_sql_sessions,  pg_grants_sql_prepare,
+	                               pg_grants_sql_direct,    pg_grants_sql_strangers, pg_grants_sql_owners,
+	                               pg_grants_sql_definers,  pg_grants_sql_surplus,   pg_grants_sql_to_come,
 	                               pg_grants_sql_databases, pg_grants_sql_shadows};
 	struct buf b = {0};
 	for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++)

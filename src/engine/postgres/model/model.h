@@ -34,11 +34,10 @@ struct pg_measures;   /* observe/measure.c */
 struct pg_activities; /* observe/activity.c */
 struct pg_index_task; /* sql/index_run.c */
 
-#define PG_SUPER "steward_engine" /* superuser; only over the unix socket, only from the service and the nodes */
-#define PG_SHARD "steward:shard"  /* owns what lies on the shards; only for routers, over the unix socket */
-#define PG_RESTORE \
-	"steward:restore" /* writes what is brought back of a snapshot by itself, with no right beyond that */
-#define PG_SHADOW "steward_as_" /* and a hash: by which an endpoint comes in the name of a user, see grants.h */
+#define PG_SUPER "steward_engine"      /* superuser; only over the unix socket, only from the service and the nodes */
+#define PG_SHARD "steward:shard"       /* owns what lies on the shards; only for routers, over the unix socket */
+#define PG_RESTORE "steward:restore"   /* writes what is brought back of a snapshot, with no right beyond that */
+#define PG_SHADOW "steward_as_"        /* and a hash: by which an endpoint comes in the name of a user, see grants.h */
 #define PG_STAGING "steward_restoring" /* where a table is until it is whole */
 /* In pg_stat_activity: a session by the socket that is not the service's own, but a person's (observe/ask.c). */
 #define PG_SQL_OF_PEOPLE                                                                                         \
@@ -172,7 +171,7 @@ struct pg_cluster {
 	_Atomic bool files_open; /* the kernel has the key, or needs none */
 	unsigned files_users;    /* who need them though it is paused */
 	_Atomic int64_t key_due_us;
-	pthread_mutex_t crypt;      /* who gives the key to the kernel, or takes it away; before cluster.lock */
+	pthread_mutex_t crypt; /* who gives the key to the kernel, or takes it away; before cluster.lock */
 	/* Federation, see federation/federation.c; durable. `federation`: it is the endpoint of a federated instance,
 	 * whose storage configuration of that generation is in force. `federated`: such endpoints come to it, so its
 	 * users have a role more. */
