@@ -46,7 +46,7 @@ def held(server, group, archive, name='archived'):
 
 
 def filled(server, group, archive, least=1, name='archived'):
-	return pass_time(server, lambda: (lambda h: h['rows'] >= least and h)(held(server, group, archive, name)))
+	return pass_time(server, lambda: (lambda h: h['rows'] >= least and h)(held(server, group, archive, name)), step=20)
 
 
 def gone(server, group, archive):
@@ -496,10 +496,10 @@ def metered(server, archive):
 def test_it_is_metered(server, group):
 	archive = made(server, group, 'metered')
 	bytes_ = filled(server, group, archive, HOURS - 30 * 24)['bytes']
-	[opened] = pass_time(server, lambda: metered(server, archive)[0])
+	[opened] = pass_time(server, lambda: metered(server, archive)[0], step=60)
 	assert opened['sku'] == 'AWS_ONLINE_ARCHIVE_STORAGE' and opened['region'] == 'US_EAST_1' and opened['amount'] == (bytes_ + 999) // 1000
 	server.advance(DAY)
-	pass_time(server, lambda: metered(server, archive)[0][0]['amount'] > opened['amount'])
+	pass_time(server, lambda: metered(server, archive)[0][0]['amount'] > opened['amount'], step=60)
 	assert sum(e['amount'] == opened['amount'] for e in metered(server, archive)[1]) == 1
 	assert server.delete(place(group, archive)).status_code == 204
 	gone(server, group, archive)
