@@ -236,7 +236,11 @@ static char *statement_plain(const char *text, int n)
 	StringInfoData plain;
 	initStringInfo(&plain);
 	for (int i = 0; i < n && plain.len < STATEMENT_MAX;) {
-		char ch = text[i], before = i > 0 ? text[i - 1] : ' ', after = i + 1 < n ? text[i + 1] : ' ';
+		char ch = text[i], before = ' ', after = ' ';
+		if (i > 0)
+			before = text[i - 1];
+		if (i + 1 < n)
+			after = text[i + 1];
 		int end = i;
 		if (ch == '\'')
 			end = quoted_end(text, n, i, before == 'E' || before == 'e');
@@ -282,7 +286,7 @@ static int64 now_ms(void)
 	return (GetCurrentTimestamp() / 1000) + INT64CONST(946684800000);
 }
 
-static void line_write(const StringInfo line, int64 at_ms)
+static void line_write(const StringInfoData *line, int64 at_ms)
 {
 	char path[MAXPGPATH];
 	struct stat st;

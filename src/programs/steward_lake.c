@@ -522,7 +522,10 @@ static bool text_add(struct work *w, const char *p, size_t n)
 		const char *found = p[i] ? strchr(escaped, p[i]) : NULL;
 		if (found && !output_add(w, '\\'))
 			return false;
-		if (!output_add(w, found ? letters[found - escaped] : p[i]))
+		char c = p[i];
+		if (found)
+			c = letters[found - escaped];
+		if (!output_add(w, c))
 			return false;
 	}
 	return true;
