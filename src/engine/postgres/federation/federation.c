@@ -431,6 +431,9 @@ static int instance_apply(struct applying *p, const struct engine_access *access
 		r = rights_renew(p);
 	for (size_t i = 0; r == 0 && i < p->database_count; i++)
 		r = database_apply(p, p->databases[i]);
+	/* It is there in any case: what it had while it was one of them goes. */
+	if (r == 0 && !name_is_among(p->databases, p->database_count, "postgres"))
+		r = database_apply(p, "postgres");
 	if (r == 0)
 		generation_set(p->cluster, p->want->generation);
 	return r;
