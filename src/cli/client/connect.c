@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/id.h"
 #include "base/ip.h"
+#include "base/json.h"
 #include "catalog/catalog.h"
 #include "cli/cli.h"
 #include "cli/client.h"
@@ -75,6 +76,7 @@ struct session {
 	const char *ca_file;
 	const char *user, *password, *role; /* password NULL: an existing user */
 	bool made;                          /* we created the user and must delete it */
+	json_t *scopes;                     /* where the user gets in */
 };
 
 static const char *field(const json_t *object, const char *name)
@@ -157,6 +159,28 @@ static int cluster_find(struct session *s, const json_t **ret_cluster)
 	return EXIT_NOT_DONE;
 }
 
+static void scope_add(struct session *s, const char *name, const char *type)
+{
+	for (size_t i = 0; i < json_array_size(s->scopes); i++) {
+		const json_t *one = json_array_get(s->scopes, i);
+		if (strcmp(field(one, "name"), name) == 0 && strcmp(field(one, "type"), type) == 0)
+			return;
+	}
+	json_array_append_new(s->scopes, json_pack("{s:s, s:s}", "name", name, "type", type));
+}
+
+/* An instance reads a cluster in the name of who asks: who has no way into the cluster reads nothing of it. */
+static void federation_scopes(struct session *s, const json_t *instance)
+{
+	const json_t *stores = json_object_get(json_object_get(instance, "storage"), "stores");
+	scope_add(s, s->name, "DATA_LAKE");
+	for (size_t i = 0; i < json_array_size(stores); i++) {
+		const char *cluster = field(json_array_get(stores, i), "clusterName");
+		if (*cluster)
+			scope_add(s, cluster, "CLUSTER");
+	}
+}
+
 static int federation_not_ready(const struct session *s)
 {
 	option_refuse(
@@ -182,6 +206,7 @@ static int federation_read(struct session *s)
 	str_cut(port, '=', &rest, &port);
 	if (!host || !address.n || !port.n)
 		return federation_not_ready(s);
+	federation_scopes(s, answer.json);
 	s->standard = arena_printf(s->arena, "postgresql://%s:%.*s/postgres?hostaddr=%.*s&sslmode=require", host,
 	                           STR_ARG(port), STR_ARG(address));
 	return EXIT_DONE;
@@ -205,6 +230,7 @@ static int cluster_read(struct session *s)
 		        s->name, state, s->name);
 		return EXIT_NOT_DONE;
 	}
+	scope_add(s, s->name, "CLUSTER");
 	s->standard = arena_dup(s->arena, str_of(standard));
 	return EXIT_DONE;
 }
@@ -286,11 +312,10 @@ static int user_make(struct session *s)
 	random_text(password, PASSWORD_LENGTH, all);
 	s->user = arena_printf(s->arena, "connect-%s", name).p;
 	s->password = password;
-	json_t *body =
-	        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:[{s:s, s:s}], s:[{s:s, s:s}]}", "username", s->user,
-	                  "password", password, "databaseName", "admin", "groupId", s->project, "deleteAfterDate",
-	                  s->until, "description", COMMENT, "roles", "roleName", s->role, "databaseName", "admin",
-	                  "scopes", "name", s->name, "type", s->given->federation ? "DATA_LAKE" : "CLUSTER");
+	json_t *body = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:[{s:s, s:s}], s:O}", "username", s->user, "password",
+	                         password, "databaseName", "admin", "groupId", s->project, "deleteAfterDate", s->until,
+	                         "description", COMMENT, "roles", "roleName", s->role, "databaseName", "admin",
+	                         "scopes", s->scopes);
 	const char *path = arena_printf(s->arena, API_BASE "/groups/%s/databaseUsers", s->project).p;
 	code = client_ask(s->client, s->arena, "POST", path, body, &ignored);
 	json_decref(body);
@@ -567,7 +592,7 @@ static int session_run(struct session *s)
 
 int connect_run(struct arena *a, const struct connect_arguments *g, const char *name)
 {
-	struct session s = {.arena = a, .given = g, .name = name};
+	struct session s = {.arena = a, .given = g, .name = name, .scopes = json_keep(a, json_array())};
 	struct profile profile;
 	if (g->user && g->read_only) {
 		option_refuse("give --user or --read-only, not both: a user that exists has its own rights");
