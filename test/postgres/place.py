@@ -10,7 +10,7 @@ from databases import listening, until, working_in
 
 TRUST = ('/etc/ssl/certs', '/usr/local/share/ca-certificates')
 CERTIFICATES = ('.crt', '.key', '.pem', '.crl')
-KEPT = {'pool', 'run', 'ca', 'throwaway', 'lib'}  # of the engine: prepared directories and what is empty when nothing runs
+KEPT = {'pool', 'run', 'ca', 'throwaway', 'lib', 'federation'}  # of the engine: prepared directories and what is empty when nothing runs
 
 
 def machine():
@@ -101,7 +101,7 @@ class Place(databases.Site):
 		engine, out = self.data / 'engine', []
 		out += ['process %d' % p for p in working_in(self.root)]
 		out += ['directory %s' % (engine / n) for n in names_of(engine) - KEPT]
-		out += ['in %s: %s' % (d, n) for d in ('run', 'throwaway') for n in names_of(engine / d)]
+		out += ['in %s: %s' % (d, n) for d in ('run', 'throwaway', 'federation') for n in names_of(engine / d)]
 		out += ['directory %s' % os.path.realpath(engine)] if engine.is_symlink() else []
 		out += ['certificate %s' % f for f in files_below(engine, *CERTIFICATES)]
 		out += ['port %s' % p for p in self.places & listening()]
