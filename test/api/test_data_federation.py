@@ -457,6 +457,7 @@ def test_private_endpoints(server, group):
 	page = ok(server.post(endpoints(group), json={'endpointId': one, 'comment': 'second'}), 201)
 	assert [e['comment'] for e in page['results'] if e['endpointId'] == one] == ['second'] and page['totalCount'] == 2
 	assert ok(server.get(endpoints(group) + '?itemsPerPage=1'))['totalCount'] == 2
+	refused(server.get(endpoints(group) + '?itemsPerPage=0'), 400, None, 'itemsPerPage')
 	assert server.delete(endpoints(group, one)).status_code == 204
 	assert pass_time(server, lambda: server.get(endpoints(group, one)).status_code == 404)
 	assert [n['privateEndpoint'] for n in ok(server.get(base(group, fed)))['privateEndpointHostnames']] == [two]

@@ -305,7 +305,8 @@ def test_buckets_are_whole(apart, provider, own):
 		assert {**doc, **sent} == doc and ('tenantId' in doc) == (provider == 'AZURE')
 
 
-def test_archives_are_whole(server, atlas, group):
+def test_archives_are_whole(apart):
+	server, atlas, group = apart, Alias(apart.owner), apart.group
 	path = '%s/groups/%s/clusters' % (V2, group)
 	name = ok(atlas('POST', path, json={'name': unique('c'), 'clusterType': 'REPLICASET', 'replicationSpecs': SPECS}), 201)['name']
 	until(lambda: server.advance(60) or ok(atlas('GET', '%s/%s' % (path, name)))['stateName'] == 'IDLE')
