@@ -1,6 +1,6 @@
 /* The job of an instance, on the host that has it: makes it what its document says, or takes it away, and comes
  * again every ten minutes: archives come and go, clusters move, and an endpoint that somebody has stopped is
- * started again. */
+ * started again. Sooner where not all of it could be: a cluster that did not answer may do now. */
 #include "api/data_federation/instance.h"
 
 #include "base/clock.h"
@@ -10,6 +10,7 @@
 
 #define GONE_JOB "data_federation_gone"
 #define AGAIN_MS 600000
+#define PARTLY_MS 60000
 #define FAILED_MS 10000
 
 /* One step, and what it leaves to be saved. */
@@ -161,7 +162,7 @@ static int apply(struct job_run *r, struct work *w)
 		return fault_take(r, w, result, why);
 	w->why = result == ENGINE_PARTLY ? why : NULL;
 	w->applied = true;
-	w->due_ms = clock_now_ms() + AGAIN_MS;
+	w->due_ms = clock_now_ms() + (result == ENGINE_PARTLY ? PARTLY_MS : AGAIN_MS);
 	(void)!ops_of(r)->observe(e, w->want.id, &w->status);
 	w->has_used = ops_of(r)->used(e, w->want.id, &w->used) == 0;
 	return done(r, w);
