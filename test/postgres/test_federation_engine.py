@@ -203,6 +203,9 @@ def test_no_user_makes_a_way_of_their_own(instance):
 	assert shadow.startswith('steward_as_')
 	with pytest.raises(psycopg2.OperationalError, match='rejects connection'):
 		instance.place.connect(first, user=shadow)
+	# Nor are they anybody in another cluster, which may have the socket of one that is gone.
+	assert instance.place.sql(instance.place.clusters[SECOND], "select count(*) from pg_roles where rolname = '%s'" % shadow) == [(0,)]
+	assert instance.place.sql(instance.place.clusters[SECOND], "select count(*) from pg_roles where rolname ~ '^steward_as_'") == [(len(USERS),)]
 	# What a tenant plants on a cluster runs there as who reads it, and becomes nobody else.
 	instance.place.sql(first, "create function plant() returns name language plpgsql volatile as $$ begin set role boss; return current_user; exception when others then return session_user; end $$; "
 		"create view planted as select plant() who", user='writer', database='app')

@@ -99,10 +99,11 @@ static void user_copy(struct arena *a, const struct engine_user *from, struct en
 }
 
 /* Who comes in the name of a user, where federated instances do. */
-static void shadow_make(struct arena *a, const struct engine_user *of, struct engine_user *to)
+static void shadow_make(const struct pg_cluster *c, struct arena *a, const struct engine_user *of,
+                        struct engine_user *to)
 {
 	char name[64];
-	pg_shadow_name(of->name, name);
+	pg_shadow_name(c->id, of->name, name);
 	*to = (struct engine_user){.as = of->name, .audit = of->audit};
 	snprintf(to->name, sizeof to->name, "%s", name);
 	to->as = z_copy(a, of->name);
@@ -137,7 +138,7 @@ int pg_access_keep(struct pg_cluster *c, const struct engine_access *access, con
 		} else if (user_is_possible(&access->users[i])) {
 			user_copy(a, &access->users[i], &users[kept->user_count++]);
 			if (c->federated)
-				shadow_make(a, &users[kept->user_count - 1], &users[kept->user_count]);
+				shadow_make(c, a, &users[kept->user_count - 1], &users[kept->user_count]);
 			kept->user_count += c->federated;
 		} else {
 			pg_why_set(ret_why,

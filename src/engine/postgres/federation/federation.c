@@ -255,15 +255,16 @@ static int databases_change(struct applying *p)
 	return 0;
 }
 
-/* Users who have come since the servers were made; those of who has gone went with the roles. */
+/* Users who have come since the servers were made; those of who has gone went with the roles. A server's type is the
+ * cluster's id, and the user's role there is pg_shadow_name()'s. */
 static int mappings_make(const struct applying *p, PGconn *conn)
 {
 	static const char script[] =
 	        "do $steward$ declare x record; begin\n"
-	        "for x in select s.srvname, w->>'user' u, w->>'role' r from pg_foreign_server s join "
-	        "pg_foreign_data_wrapper f on f.oid = s.srvfdw and fdwname = 'steward_cluster', jsonb_array_elements("
-	        "current_setting('steward.wanted')::jsonb) w join pg_roles p on p.rolname = w->>'user' where not "
-	        "exists "
+	        "for x in select s.srvname, u, '" PG_SHADOW "' || left(encode(sha256(convert_to(s.srvtype || '/' || u, "
+	        "'UTF8')), 'hex'), 40) r from pg_foreign_server s join pg_foreign_data_wrapper f on f.oid = s.srvfdw "
+	        "and fdwname = 'steward_cluster', jsonb_array_elements_text(current_setting('steward.wanted')::jsonb) "
+	        "u join pg_roles p on p.rolname = u where not exists "
 	        "(select from pg_user_mapping m where m.umserver = s.oid and m.umuser = p.oid) loop\n"
 	        "  execute format('create user mapping for %I server %I options (user %L, password_required %L)', x.u, "
 	        "x.srvname, x.r, 'false');\n"
@@ -272,14 +273,8 @@ static int mappings_make(const struct applying *p, PGconn *conn)
 	const struct pg_cluster *c = p->cluster;
 	struct buf json = {0}, sql = {0};
 	json_open(&json, '[');
-	for (size_t i = 0; c->access && i < c->access->user_count; i++) {
-		char role[64];
-		pg_shadow_name(c->access->users[i].name, role);
-		json_open(&json, '{');
-		json_pair_z(&json, "user", c->access->users[i].name);
-		json_pair_z(&json, "role", role);
-		json_close(&json, '}');
-	}
+	for (size_t i = 0; c->access && i < c->access->user_count; i++)
+		json_z(&json, c->access->users[i].name);
 	json_close(&json, ']');
 	buf_c(&json, 0);
 	buf_z(&sql, "select set_config('steward.wanted', ");
@@ -318,6 +313,18 @@ static int database_make(struct applying *p, PGconn *conn, struct buf *sql, bool
 	buf_c(sql, 0);
 	(void)p;
 	return pg_sql_do(conn, MAKE_MS, sql->p);
+}
+
+/* Before the clusters are asked, which may take long: who gets in already shall be known to the tables that there
+ * are. What goes wrong here goes wrong again when the database is made what it shall be. */
+static void mappings_renew(const struct applying *p)
+{
+	PGconn *conn;
+	for (size_t i = 0; i < p->database_count; i++)
+		if (endpoint_open(p, p->databases[i], &conn) == 0) {
+			(void)!mappings_make(p, conn);
+			PQfinish(conn);
+		}
 }
 
 static int database_apply(struct applying *p, const char *database)
@@ -426,6 +433,7 @@ static int instance_apply(struct applying *p, const struct engine_access *access
 	if (r < 0 || !known)
 		return r < 0 ? r : ENGINE_PARTLY;
 	endpoint_take(p);
+	mappings_renew(p);
 	r = databases_change(p);
 	if (r == 0 && p->made)
 		r = rights_renew(p);

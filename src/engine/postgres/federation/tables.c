@@ -337,8 +337,9 @@ static int servers_add(struct pg_remotes *all, struct buf *b, const char **ret_f
 {
 	int r = 0;
 	for (const struct pg_remote *one = all->first; r == 0 && one; one = one->next) {
-		buf_printf(b, "create server \"s%zu_%zu\" foreign data wrapper steward_cluster options (", one->store,
-		           one->number);
+		buf_printf(b, "create server \"s%zu_%zu\" type ", one->store, one->number);
+		pg_literal_add(b, all->want->stores[one->store].cluster_id);
+		buf_z(b, " foreign data wrapper steward_cluster options (");
 		r = pg_remote_options(all, one, b, ret_fault);
 		buf_z(b, ");\n");
 	}

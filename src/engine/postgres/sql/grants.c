@@ -153,11 +153,14 @@ static void text_add(struct buf *b, const struct buf *text)
 	buf_c(b, '\'');
 }
 
-void pg_shadow_name(const char *user, char ret_name[64])
+void pg_shadow_name(const char *cluster_id, const char *user, char ret_name[64])
 {
 	char hash[65];
-	sha256_hex(str_of(user), hash);
+	struct buf both = {0};
+	buf_printf(&both, "%s/%s", cluster_id, user); /* as the endpoint's mappings have it (federation/federation.c) */
+	sha256_hex(buf_view(&both), hash);
 	snprintf(ret_name, 64, PG_SHADOW "%.40s", hash);
+	buf_free(&both);
 }
 
 static int run(PGconn *conn, struct buf *b)
