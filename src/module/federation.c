@@ -30,8 +30,10 @@
 #include <time.h>
 #include <unistd.h>
 #include <utils/guc.h>
+#include <utils/inval.h>
 #include <utils/json.h>
 #include <utils/memutils.h>
+#include <utils/syscache.h>
 #include <utils/timestamp.h>
 
 PG_FUNCTION_INFO_V1(steward_federation_handler);
@@ -40,6 +42,8 @@ PG_FUNCTION_INFO_V1(steward_federation_handler);
 #define READ_MAX 65536 /* of a statement, for the log */
 #define FAULT_MAX 400
 #define QUERIES_MAX 10000 /* of one session, open at once */
+#define MAPPING_WAIT_MS 10000
+#define MAPPING_LOOK_MS 50
 
 /* A query of a client, from its start to its end. */
 struct federated {
@@ -450,8 +454,24 @@ static void transaction_ended(XactEvent event, void *unused)
 
 /* --- the wrapper */
 
+/* A user who has just been made gets in before the tables know who it is at the clusters: the service makes the
+ * mappings right after the users. So whoever is there that early waits for it. */
+static void mapping_wait(Oid server)
+{
+	for (int waited = 0; waited < MAPPING_WAIT_MS; waited += MAPPING_LOOK_MS) {
+		if (SearchSysCacheExists2(USERMAPPINGUSERSERVER, ObjectIdGetDatum(GetUserId()),
+		                          ObjectIdGetDatum(server)))
+			return;
+		pg_usleep(MAPPING_LOOK_MS * 1000L);
+		CHECK_FOR_INTERRUPTS();
+		AcceptInvalidationMessages(); /* or it would be looked for in what was known before */
+	}
+}
+
 static void scan_begin(ForeignScanState *node, int flags)
 {
+	if (!(flags & EXEC_FLAG_EXPLAIN_ONLY))
+		mapping_wait(castNode(ForeignScan, node->ss.ps.plan)->fs_server);
 	if (!(flags & EXEC_FLAG_EXPLAIN_ONLY) && is_federation()) {
 		counts_ready();
 		limits_begin();

@@ -317,7 +317,7 @@ static int database_make(struct applying *p, PGconn *conn, struct buf *sql, bool
 
 /* Before the clusters are asked, which may take long: who gets in already shall be known to the tables that there
  * are. What goes wrong here goes wrong again when the database is made what it shall be. */
-static void mappings_renew(const struct applying *p)
+static void mappings_renew(struct applying *p)
 {
 	PGconn *conn;
 	for (size_t i = 0; i < p->database_count; i++)
